@@ -5,11 +5,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import takewhile
 from typing import Any, Final
+from unittest import mock
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker import long_polling
-from mqproof.impl.broker.processors import groups, pull, queries, send
+from mqproof.impl.broker.processors import consumer_calls, groups, pull, queries, send
 from mqproof.impl.broker.requests import administrative_events
 from mqproof.impl.broker.requests.offset_commits import commit_offset
 from mqproof.impl.broker.state import queue_locks
@@ -26,7 +27,7 @@ _PROCESSORS: Final = f"{_BROKER}.processors"
 
 _hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, send._queue_id, send._messages
 _first_since, _scheduled = queries._first_since, delay.scheduled
-_whole = predicates.whole
+_whole, _status = predicates.whole, consumer_calls._status
 _persist, _change = OffsetTable.persist, AclFile.change
 _emit, _Lease, _notify = administrative_events._emit, queue_locks._Lease, groups.notify
 
@@ -93,6 +94,11 @@ async def _without_a_lock(file: Any, change: Any) -> None:
     await _change(file, change)
 
 
+async def _status_10_ms_later(consumer: Channel, header: Any) -> Any:
+    with mock.patch.object(consumer_calls, "_STATUS_TIMEOUT_S", 5.01):
+        return await _status(consumer, header)
+
+
 def _no_reset(services: Any, header: Any, *_: object) -> None:
     commit_offset(services, header)
 
@@ -137,7 +143,8 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "time-in-the-next-interval": "times of sends",
     "any-topic-has-time-spans": "unknown names",
     "no-group-is-notified-after-a-quiet-one": "late settings",
-    "locked-2-ms-longer": "exact limits",
+    "locked-2-ms-longer": "exact leases",
+    "10-ms-longer-for-a-status": "exact limits",
     "changed-account-not-recorded": "recorded changes of accounts",
 }
 """The inspection that detects each mutant."""
@@ -210,6 +217,10 @@ MUTANTS: Final = by_name(
     _mutant(
         "locked-2-ms-longer", "a lock is held 2 ms longer than its lease",
         f"{_BROKER}.state.queue_locks:_Lease", _held_2_ms_longer,
+    ),
+    _mutant(
+        "10-ms-longer-for-a-status", "a broker waits 5.01 s for the offsets of a member",
+        f"{_PROCESSORS}.consumer_calls:_status", _status_10_ms_later,
     ),
     _mutant(
         "any-topic-has-time-spans", "the time spans of an unknown topic are an empty list",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
+from mqproof.conformance.mutants.mutant import Mutant, by_name, nothing, unexplained
 from mqproof.impl.broker import half_messages, services, timed_messages
 from mqproof.impl.broker.state.clients import ConsumerGroup
 from mqproof.impl.broker.state.offsets import OffsetTable
@@ -42,10 +42,6 @@ def _with_evidence_only(table: WaitingTimers, original: int, evidence: int | Non
         _finish(table, original, evidence)
 
 
-def _nothing_delivered(*_: object) -> None:
-    return None
-
-
 def _held_only(table: WaitingTimers, original: int, evidence: int | None) -> None:
     before = len(table._heap)
     _finish(table, original, evidence)
@@ -56,10 +52,6 @@ def _held_only(table: WaitingTimers, original: int, evidence: int | None) -> Non
 def _not_counted(*arguments: Any) -> Any:
     copy = _checked_copy(*arguments)
     return msgspec.structs.replace(copy, properties={**copy.properties, half_messages.CHECK_TIMES: "1"})
-
-
-def _does_nothing(*_: object) -> None:
-    """Do nothing."""
 
 
 def _without_written(table: Any) -> int:
@@ -233,7 +225,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "timercheck-ignored", "the progress of a released broker's timers is not read",
-        "processors.recalls:released_progress", _nothing_delivered,
+        "processors.recalls:released_progress", nothing,
     ),
     _mutant(
         "waiting-forgotten-after-recalls", "a table that shrinks forgets the messages that wait",
@@ -245,15 +237,15 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "delay-progress-not-lowered", "progress beyond the end of a delay level is kept",
-        "delayed:DelayedDelivery.cut", _does_nothing,
+        "delayed:DelayedDelivery.cut", nothing,
     ),
     _mutant(
         "held-after-a-failed-read", "a waiting message that could not be read is not tried again",
-        "state.waiting_timers:WaitingTimers.release", _does_nothing,
+        "state.waiting_timers:WaitingTimers.release", nothing,
     ),
     _mutant(
         "names-never-free", "names that could not be created, or are deleted, count for the share of a peer",
-        "state.subscription_groups:NameBudget.deleted", _does_nothing,
+        "state.subscription_groups:NameBudget.deleted", nothing,
     ),
     _mutant(
         "written-changes-not-counted", "changes that are being written do not count for the limit of a table",
@@ -261,7 +253,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "memberships-not-limited", "heartbeats may fill the memory of the broker",
-        "state.clients:ClientTable.refusal", _does_nothing,
+        "state.clients:ClientTable.refusal", nothing,
     ),
     _mutant(
         "silent-filter-servers-kept", "a filter server that is silent stays registered",
@@ -289,7 +281,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "sent-offsets-still-unsent", "a slave never accepts a lower offset of its master once it had its own",
-        "state.offsets:OffsetTable.mark_sent", _does_nothing,
+        "state.offsets:OffsetTable.mark_sent", nothing,
     ),
     _mutant(
         "no-offsets-after-an-unknown-pair", "a slave with a full table ignores what follows an unknown pair",
@@ -305,11 +297,11 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "dropped-pulls-still-held", "the pulls of a connection that has ended count as held",
-        "long_polling:PullHolds.drop", _does_nothing,
+        "long_polling:PullHolds.drop", nothing,
     ),
     _mutant(
         "slave-deletes-what-waits", "a slave deletes the segments of messages that its master has to deliver",
-        "timers:Timers._needed_by_point", _does_nothing,
+        "timers:Timers._needed_by_point", nothing,
     ),
     _mutant(
         "changes-during-a-write-forgotten", "a table counts as written with what changed during the write",
@@ -333,7 +325,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "leader-still-a-slave", "a member that leads its group still counts its offsets as those of a slave",
-        "state.offsets:OffsetTable.lead", _does_nothing,
+        "state.offsets:OffsetTable.lead", nothing,
     ),
     _mutant(
         "first-name-server-asked-only", "a slave asks only the first name server for its master",
@@ -360,7 +352,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "operations-forgotten", "the progress passes operations that a restart needs",
-        "state.open_transactions:OpenTransactions.note_operation", _does_nothing,
+        "state.open_transactions:OpenTransactions.note_operation", nothing,
     ),
     _mutant(
         "system-topics-of-no-broker", "an administrator may delete the broker's own topics",
@@ -376,7 +368,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "slave-deletes-delayed-messages", "a slave deletes segments that its master's delayed messages need",
-        "delayed:DelayedDelivery._needed_from", _nothing_delivered,
+        "delayed:DelayedDelivery._needed_from", nothing,
     ),
     _mutant(
         "finals-need-no-flush", "the segment of a message is deleted before its delivery is durable",

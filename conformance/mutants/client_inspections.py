@@ -30,7 +30,7 @@ def _without_backup(store: Any, data: bytes) -> None:
 
 
 async def _nothing(*_: object) -> None:
-    """Keep the limit, and send no heartbeat."""
+    """Do nothing."""
 
 
 def _unread(_topic: str, body: bytes) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace as with_fields
 
-from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.conformance.mutants.mutant import Mutant, by_name, nothing
 from mqproof.impl.dledger import ballot_file, rules
 from mqproof.impl.dledger.changes import Ballot, Cut, Written
 from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
@@ -56,10 +56,6 @@ def _durable_when_appended(state: State, magic: int, body: object) -> int:
 
 def _most_advanced(kept: Iterable[int]) -> int:
     return max(kept)
-
-
-def _nothing(*_: object) -> None:
-    return None
 
 
 def _always(*_: object) -> bool:
@@ -153,7 +149,7 @@ MUTANTS: Final = by_name(
     ),
     Mutant(
         "commit-not-learned", "a follower never receives the committed index", "SPEC-1",
-        "mqproof.impl.dledger.log_replication:Following._learn_commit", _nothing,
+        "mqproof.impl.dledger.log_replication:Following._learn_commit", nothing,
     ),
 )  # fmt: skip
 """The mutants by name."""
@@ -194,7 +190,7 @@ OBSERVED: Final = by_name(
     Mutant(
         "missing-entries-not-sent", "a leader does not go back to the entries that a follower lacks",
         "RAFT-8",
-        "mqproof.impl.dledger.log_replication:Leading._parted", _nothing,
+        "mqproof.impl.dledger.log_replication:Leading._parted", nothing,
     ),
     Mutant(
         "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.conformance.mutants.mutant import by_name, nothing, unexplained
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting import command, headers, java_json, request_handler
@@ -38,10 +38,6 @@ async def _put_beside_the_lock(kv: KvConfig, namespace: str, key: str, value: st
 
 def _any_status(answer: bytes) -> str:
     return answer.partition(b"\r\n\r\n")[2].decode()
-
-
-def _nothing(*_: object) -> None:
-    """Refuse and count nothing."""
 
 
 def _without_codes(processors: Mapping[int, Any]) -> Any:
@@ -109,11 +105,11 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "unread-answers-without-a-limit", "peers may leave any number of bytes of answers unread",
-        f"{_REMOTING}.channel:Channel._too_much_unread", _nothing,
+        f"{_REMOTING}.channel:Channel._too_much_unread", nothing,
     ),
     unexplained(
         "no-turn-for-others", "all frames of a connection are handled before those of others",
-        f"{_REMOTING}.channel:Channel._count_frame", _nothing,
+        f"{_REMOTING}.channel:Channel._count_frame", nothing,
     ),
     unexplained(
         "long-texts-cut", "texts of headers are cut at 1,024 characters", f"{_REMOTING}.headers:read",
@@ -121,7 +117,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "nested-without-a-limit", "a member that is only preserved may be nested to any depth",
-        f"{_REMOTING}.bodies:_check_depth", _nothing,
+        f"{_REMOTING}.bodies:_check_depth", nothing,
     ),
     unexplained(
         "unknown-requests-without-their-code", "the refusal of an unknown request does not name its code",

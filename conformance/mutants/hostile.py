@@ -7,7 +7,7 @@ it.
 from collections.abc import Callable
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, nothing
 from mqproof.impl.access import permissions
 from mqproof.impl.access.acl import Rules
 from mqproof.impl.access.gate import Gate
@@ -38,10 +38,6 @@ def _any_header(data: bytes) -> Command:
     if data[0] == Serialization.JSON and command.HEADER_BYTES_MAX < end - 4 <= len(data):
         return command._decode_json(data[4:end], data[end:])
     return _decode(data)
-
-
-def _nothing(*_: object, **__: object) -> None:
-    return None
 
 
 def _nearest_value(kind: Any, fields: dict[str, str]) -> Any:
@@ -174,15 +170,15 @@ _LIST: Final[tuple[tuple[str, str, str, str, Callable[..., Any], str], ...]] = (
     ("header-of-any-size", "a header of any size is read", "TRUST-11",
      f"{_REMOTING}.channel:decode", _any_header, "header-above-limit"),
     ("any-number-of-fields", "a header with any number of fields is read", "TRUST-11",
-     f"{_REMOTING}.command:_check_count", _nothing, "header-of-1001-fields"),
+     f"{_REMOTING}.command:_check_count", nothing, "header-of-1001-fields"),
     ("nearest-value-used", "a number beyond its limit is replaced by the nearest one", "TRUST-11",
      f"{_REMOTING}.headers:read", _nearest_value, "commit-beyond-int64"),
     ("body-of-any-size", "a body is not compared with the limit of its request", "TRUST-11",
      f"{_REMOTING}.requests:limited", _any_body, "group-body-large"),
     ("nested-at-any-depth", "the members of a group may be nested at any depth", "TRUST-11",
-     f"{_REMOTING}.bodies:_check_depth", _nothing, "group-nested"),
+     f"{_REMOTING}.bodies:_check_depth", nothing, "group-nested"),
     ("any-topic-name", "a topic may have any name", "TRUST-11",
-     "mqproof.impl.broker.processors.topic_admin:name_problem", _nothing, "topic-path"),
+     "mqproof.impl.broker.processors.topic_admin:name_problem", nothing, "topic-path"),
     ("any-term", "a member takes any term from any peer", "TRUST-11",
      "mqproof.impl.dledger.state:State.is_too_far", lambda *_: False, "vote-term-greatest"),
     ("held-pulls-without-shares", "held pulls have no limits", "TRUST-12",
@@ -196,11 +192,11 @@ _LIST: Final[tuple[tuple[str, str, str, str, Callable[..., Any], str], ...]] = (
     ("connections-without-shares", "connections have no limits", "TRUST-12",
      _REFUSAL, _unlimited("connections"), "share-of-connections"),
     ("memberships-without-shares", "memberships in groups have no limits", "TRUST-12",
-     "mqproof.impl.broker.state.clients:ClientTable.refusal", _nothing, "share-of-memberships"),
+     "mqproof.impl.broker.state.clients:ClientTable.refusal", nothing, "share-of-memberships"),
     ("topics-without-shares", "topics have no limits", "TRUST-12",
-     "mqproof.impl.broker.state.topics:TopicTable._require_room", _nothing, "share-of-topics"),
+     "mqproof.impl.broker.state.topics:TopicTable._require_room", nothing, "share-of-topics"),
     ("groups-without-shares", "groups have no limits", "TRUST-12",
-     "mqproof.impl.broker.state.subscription_groups:SubscriptionGroupTable._require_room", _nothing,
+     "mqproof.impl.broker.state.subscription_groups:SubscriptionGroupTable._require_room", nothing,
      "share-of-groups"),
     ("unsigned-request-taken", "a request without an access key is not checked", "TRUST-13",
      _CHECK, _without("no access key"), "unsigned-view"),

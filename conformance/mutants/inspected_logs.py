@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.conformance.mutants.mutant import by_name, nothing, unexplained
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting.bodies import BrokerData
@@ -22,10 +22,6 @@ _entry_problem, _scheduled, _due = record.entry_problem, delay.scheduled, delay.
 _persist, _forget, _round_done = OffsetTable.persist, RouteTable._forget, LogFlusher.round_done
 _fields = ConsumeQueue.fields
 _read_filtered = reader._read_filtered
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing."""
 
 
 def _always(*_: object) -> bool:
@@ -179,7 +175,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "broken-store-takes-messages", "a store takes messages after an error of the disk",
-        f"{_STORE}.base:Store._refused", _nothing,
+        f"{_STORE}.base:Store._refused", nothing,
     ),
     unexplained(
         "offsets-marked-written-late",
@@ -192,7 +188,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "deletions-beyond-the-log", "deletions stay beyond the end that the log lost",
-        f"{_STORE}.files.deleted_topics:DeletedTopics.clamp", _nothing,
+        f"{_STORE}.files.deleted_topics:DeletedTopics.clamp", nothing,
     ),
     unexplained(
         "deletions-of-the-master-ignored", "a slave ignores the deletions of its master",
@@ -200,11 +196,11 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "queues-of-deleted-topics-stay", "the deletion of a topic leaves its queues as they are",
-        f"{_STORE}.message_store:MessageStore._forget", _nothing,
+        f"{_STORE}.message_store:MessageStore._forget", nothing,
     ),
     unexplained(
         "damaged-end-compared", "a master sends a damaged record to be compared",
-        f"{_REPLICATION}.feed:Feed._require_sound", _nothing,
+        f"{_REPLICATION}.feed:Feed._require_sound", nothing,
     ),
     unexplained(
         "slave-proves-nothing", "a slave sends the checksum 0 as its proof",
@@ -216,7 +212,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "never-written-again", "a master sends no more to a slave that did not read for a while",
-        f"{_REPLICATION}.server:_Sender.write_resumed", _nothing,
+        f"{_REPLICATION}.server:_Sender.write_resumed", nothing,
     ),
     unexplained(
         "commits-stay-at-the-slave", "a slave does not send the offsets that its master lacks",
@@ -272,7 +268,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "no-segment-is-needed", "segments are deleted that delayed messages need",
-        f"{_STORE}.expiry:Cleaner.needed_from", _nothing,
+        f"{_STORE}.expiry:Cleaner.needed_from", nothing,
     ),
     unexplained(
         "scrub-of-any-rate", "the scrub reads as many bytes a second as there are",

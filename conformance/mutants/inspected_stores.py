@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.conformance.mutants.mutant import by_name, nothing, unexplained
 from mqproof.impl.store.files.commit_log import CommitLog
 
 _STORE: Final = "mqproof.impl.store"
@@ -17,10 +17,6 @@ class _Everything:
 
     def __contains__(self, _: object) -> bool:
         return True
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing."""
 
 
 async def _no_work(*_: object) -> None:
@@ -102,7 +98,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "entries-repaired-in-answers-only", "a damaged queue entry stays in its file",
-        f"{_STORE}.entry_repair:EntryRepair._correct", _nothing,
+        f"{_STORE}.entry_repair:EntryRepair._correct", nothing,
     ),
     unexplained(
         "entries-beyond-the-log", "a start keeps queue entries beyond the end of the log",
@@ -114,7 +110,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "removed-files-stay", "the files of expired segments stay on the disk",
-        f"{_STORE}.expiry:_carry_out", _nothing,
+        f"{_STORE}.expiry:_carry_out", nothing,
     ),
     unexplained(
         "lost-entries-unnoticed", "a start does not notice that the checkpoint counted more entries",
@@ -126,11 +122,11 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "refused-slaves-stay", "the connection to a refused slave stays open",
-        f"{_REPLICATION}.server:_Sender.refuse", _nothing,
+        f"{_REPLICATION}.server:_Sender.refuse", nothing,
     ),
     unexplained(
         "reports-as-shipped-ignored", "with the released rules, no report of a slave counts",
-        f"{_REPLICATION}.acks:Acks.reported_as_shipped", _nothing,
+        f"{_REPLICATION}.acks:Acks.reported_as_shipped", nothing,
     ),
     unexplained(
         "proof-of-nothing", "a master expects the checksum 0 as the proof of every log",
@@ -141,7 +137,7 @@ MUTANTS: Final = by_name(
         f"{_REPLICATION}.follow:Follow._compare", _not_compared,
     ),
     unexplained(
-        "idle-records-not-compared", "the scrub compares nothing", f"{_STORE}.scrub:Scrub._compare", _nothing,
+        "idle-records-not-compared", "the scrub compares nothing", f"{_STORE}.scrub:Scrub._compare", nothing,
     ),
     unexplained(
         "tags-verified-unseen", "each block of queue entries counts as compared",
@@ -153,7 +149,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "checkpoint-never-written", "the checkpoint file is never written",
-        f"{_STORE}.queue_flush:write_checkpoint", _nothing,
+        f"{_STORE}.queue_flush:write_checkpoint", nothing,
     ),
     unexplained(
         "large-records-not-read", "records of 64 KiB or more are left out",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.conformance.mutants.mutant import by_name, nothing, unexplained
 from mqproof.impl.dledger.ledger import Ledger
 from mqproof.impl.replication.follow import Follow
 from mqproof.impl.replication.record_repair import RecordRepair
@@ -12,10 +12,6 @@ from mqproof.impl.replication.stream import StreamError
 _DLEDGER: Final = "mqproof.impl.dledger"
 _REPLICATION: Final = "mqproof.impl.replication"
 _next, _index_from, _round = Follow._next, Ledger.index_from, RecordRepair.round
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing."""
 
 
 def _no_wait(*_: object) -> float:
@@ -84,11 +80,11 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "clients-wait-after-a-failure", "a member whose disk fails leaves its clients waiting",
-        f"{_DLEDGER}.node:Node._fail_waiting", _nothing,
+        f"{_DLEDGER}.node:Node._fail_waiting", nothing,
     ),
     unexplained(
         "any-index-in-a-file", "the index and term of an entry in a file may have any value",
-        f"{_DLEDGER}.entry_format:_check_place", _nothing,
+        f"{_DLEDGER}.entry_format:_check_place", nothing,
     ),
     unexplained(
         "gaps-in-a-push", "the entries of a push need not follow one another",
@@ -96,7 +92,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "members-contradict", "the settings of a member may contradict each other",
-        f"{_DLEDGER}.config:Membership.__post_init__", _nothing,
+        f"{_DLEDGER}.config:Membership.__post_init__", nothing,
     ),
     unexplained(
         "entry-before-a-position", "the first entry from a position on is the one before it",
@@ -116,7 +112,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "master-without-heartbeats", "a master sends no heartbeats", f"{_REPLICATION}.server:_Sender.beat",
-        _nothing,
+        nothing,
     ),
     unexplained(
         "report-at-each-look", "a slave reports its position five times as often as configured",
@@ -128,7 +124,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "damaged-end-is-another-log", "a slave compares its log with damaged records of its master",
-        f"{_REPLICATION}.feed:Feed._require_sound", _nothing,
+        f"{_REPLICATION}.feed:Feed._require_sound", nothing,
     ),
     unexplained(
         "first-records-requested-again", "of many damaged records, each round requests the first ones",

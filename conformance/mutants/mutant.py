@@ -28,5 +28,9 @@ def unexplained(name: str, defect: str, where: str, wrong: Callable[..., Any]) -
     return Mutant(name, defect, "SPEC-1", where, wrong)
 
 
+def nothing(*_: object, **__: object) -> None:
+    """Do nothing, in place of a function that a mutant leaves out."""
+
+
 def by_name(*mutants: Mutant) -> dict[str, Mutant]:
     return {mutant.name: mutant for mutant in mutants}

@@ -206,7 +206,7 @@ class _Change:
         """Return the line of the node; of the first statement, if the node is a function or an `except`.
 
         The line of `def` runs when the module is imported, and that of `except` when another error passes.
-        The line of an `if` whose condition begins on the next one is no line that runs.
+        The line of an `if` does not run by itself if the condition begins on the next line.
         """
         node = self.before
         if isinstance(node, ast.If | ast.While):

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -68,7 +68,7 @@ class Reach:
     """Maps a module to the lines that its import executes."""
     by_line: Mapping[str, Mapping[int, Hits]]
     case_s: tuple[float, ...] = ()
-    """The seconds of each case, by number."""
+    """The processor time of each case, by number."""
 
     def hits(self, module: str, line: int) -> Hits | None:
         """Return what executes the line; None if nothing does.
@@ -161,6 +161,12 @@ def spread(steps: Iterable[int]) -> Hits:
     return Hits(len(every), tuple(kept))
 
 
+def durations(began_s: Mapping[int, float], ended_s: float, cases: int) -> tuple[float, ...]:
+    """Return how long each case took; it ends when the next one begins."""
+    limits = (*(began_s[case] for case in range(cases)), began_s.get(cases, ended_s))
+    return tuple(round(end - begin, 3) for begin, end in pairwise(limits))
+
+
 def _main(suite: str, examples: int, seed: int) -> None:
     # Connections that are open at the end would hide the reason of a failure, which is the last line.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
@@ -171,19 +177,22 @@ def _main(suite: str, examples: int, seed: int) -> None:
     import_all()
     recorder.switch_context("0")
     began = time.process_time()
+    began_s = {0: began}
 
     def on_progress(done: int, _: int) -> None:
         recorder.switch_context(str(done))
+        began_s[done] = time.process_time()
 
     part = examined(suite, examples, seed, on_progress)
     recorder.stop()
+    ended = time.process_time()
     violated = [result for result in part.results if result.verdict is Verdict.VIOLATED]
     if part.refusal is not None or violated:
         sys.exit(str(part.refusal or f"{violated[0].id}: {violated[0].detail}"))
     results = part.results if suite in CASE_SUITES else ()
     found = replace(
-        _reach(recorder.get_data(), time.process_time() - began, tuple(each.id for each in results)),
-        case_s=tuple(round(each.seconds, 3) for each in results),
+        _reach(recorder.get_data(), ended - began, tuple(each.id for each in results)),
+        case_s=durations(began_s, ended, len(results)),
     )
     print(json.dumps(found.stored()))
 

@@ -36,7 +36,7 @@ async def judge(expect: Expectations, servers: ScriptedServers) -> None:
 
 
 class _Machine:
-    """A machine whose disk stays while the members on it come and go."""
+    """A machine whose disk stays while members on it start and stop."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed

@@ -103,7 +103,8 @@ async def _no_locks(expect: Expectations, feed: Feed) -> None:
     feed.servers.routes = usual
     await asyncio.sleep(10)
     expect.equal("what is read in order from the master", [b"0"], listening.bodies)
-    expect.equal("who gets the locks", {"a"}, {each.server for each in feed.servers.take(LOCK)})
+    locking = {each.server for each in feed.servers.take(LOCK)}
+    expect.equal("the brokers that receive requests for locks", {"a"}, locking)
     feed.servers.routes = {topic: route({"a": 1}, slave=True, masters=False) for topic in usual}
     await asyncio.sleep(31)
     feed.servers.take()
@@ -289,7 +290,7 @@ async def _beside(expect: Expectations, feed: Feed) -> None:
         servers.take()
         await asyncio.sleep(31)
         groups = {each.fields["consumerGroup"] for each in servers.take() if "consumerGroup" in each.fields}
-        expect.equal(f"whether {group} asks for anything", (False, True), (group in groups, "j" in groups))
+        expect.equal(f"whether {group} sends requests", (False, True), (group in groups, "j" in groups))
         again = LitePullConsumer(session, group)
         await again.start()
         await again.stop()

@@ -84,7 +84,7 @@ def _with_filter_server() -> bytes:
 async def _failure(
     expect: Expectations, servers: ScriptedServers, what: str, kind: type[Exception], call: Awaitable[Any]
 ) -> tuple[str, float, list[str]]:
-    """Return the text of an error, the time until it, and the topics whose routes it let be requested."""
+    """Return the text of an error, the time until it, and the topics whose routes are requested after it."""
     await asyncio.sleep(0.6)
     servers.take()
     began_s = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""What a producer sends and asks for at the edges: streams, counts, handles, traces, transactions, replies.
+"""Requests of a producer at the edges: streams, counts, handles, traces, transactions, replies.
 
 See docs/reference/protocol/messages.md, docs/reference/protocol/clients.md, "Queue choice",
 docs/reference/protocol/transactions.md, and docs/reference/protocol/requests-and-replies.md.

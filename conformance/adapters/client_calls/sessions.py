@@ -210,20 +210,21 @@ async def _minute(_consumer: PullConsumer, _queue: MessageQueue) -> int:
 
 
 async def _asked(expect: Expectations, feed: Feed) -> None:
-    """Brokers that know the group of this session are not asked for another member of its id."""
+    """A session requests no other member of its id from brokers that know its group."""
     servers = feed.servers
     session = Session([address("names-1")], servers.runtime("client"), "h@i", is_id_chosen=True)
     await session.start()
     lite = LitePullConsumer(session, "g")
     await lite.start()
     await lite.subscribe("A")
-    expect.equal("who is asked first", ["a"], [each.server for each in servers.take(_RUNNING)])
+    expect.equal("the first broker with a request", ["a"], [each.server for each in servers.take(_RUNNING)])
     await lite.subscribe("B")
-    expect.equal("who is asked next", ["b"], [each.server for each in servers.take(_RUNNING)])
+    expect.equal("the next broker with a request", ["b"], [each.server for each in servers.take(_RUNNING)])
     await lite.stop()
     other = LitePullConsumer(session, "g")
     await other.start()
-    expect.equal("who is asked again", ["a", "b"], sorted(each.server for each in servers.take(_RUNNING)))
+    requested = sorted(each.server for each in servers.take(_RUNNING))
+    expect.equal("the brokers with a request after a stop", ["a", "b"], requested)
     await other.stop()
     await session.stop()
     session = await feed.session()
@@ -231,12 +232,12 @@ async def _asked(expect: Expectations, feed: Feed) -> None:
         lite = LitePullConsumer(session, group)
         await lite.start()
         await lite.subscribe("A")
-    expect.equal("who is asked for an id that is unique", [], servers.take(_RUNNING))
+    expect.equal("the requests for an id that is unique", [], servers.take(_RUNNING))
     await session.stop()
 
 
 async def _described(expect: Expectations, feed: Feed) -> None:
-    """What a consumer with a function tells of itself, and the version of a subscription."""
+    """The heartbeat of a consumer with a function, and the version of a subscription."""
     servers = feed.servers
     session = Session([address("names-1"), address("names-2")], servers.runtime("client"), "h@i")
     await session.start()

@@ -63,8 +63,7 @@ async def _routes(expect: Expectations, servers: ScriptedServers, session: Sessi
     del servers.routes["wrong"]
     expect.equal("a route that is gone", 1, len(await consumer.queues("wrong")))
     servers.take()
-    for name in ("names-1",):
-        servers.script(name, _ROUTE, SILENCE, SILENCE)
+    servers.script("names-1", _ROUTE, SILENCE, SILENCE)
     await asyncio.sleep(66)
     topics = sorted({each.fields["topic"] for each in servers.take(_ROUTE)})
     expect.equal("the topics after a silence", ["most", "most-written", "ordered", "wrong"], topics)

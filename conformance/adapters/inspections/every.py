@@ -220,7 +220,7 @@ from mqproof.conformance.adapters.inspections.wrong_characters import WRONG_CHAR
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
-        # Those that need the least time are first: a mutant of impl/ has a bound of it.
+        # The suite runs them in this order. A judgement of a mutant of impl/ has it in turn with another one.
         SHIPPED_BY_49, SLAVE_TIMES, MASTER_TIMES, LARGE_FILLERS, SHORT_ENDS,
         GROUP_DISKS, GROUP_TIMES, GROUP_FILES, GROUP_MESSAGES,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,

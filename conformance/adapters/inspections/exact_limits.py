@@ -1,7 +1,7 @@
-"""Limits of time and of versions, each exactly there, just below and just above.
+"""Limits of versions and of waits for a member, each exactly there, just below and just above.
 
-See docs/reference/protocol/groups.md, "Queue locks", administration.md, "Requests that the broker forwards"
-and "Administration of offsets", and requests-and-replies.md, "Replies".
+See docs/reference/protocol/administration.md, "Requests that the broker forwards" and "Administration of
+offsets", and requests-and-replies.md, "Replies".
 """
 
 import asyncio
@@ -21,7 +21,6 @@ from mqproof.conformance.answers.stored_record import offset_message_id
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Frame
 
-_LEASE_MS: Final = 60_000
 _NOT_ONLINE, _TIMEOUT = 206, 207
 
 
@@ -32,11 +31,10 @@ async def exact_limits(site: Site) -> None:
     await commit(site, "g", "t", 0, 0)
     await _versions(site)
     await _answers(site)
-    await _locks(site)
 
 
 async def _versions(site: Site) -> None:
-    """A member is asked or notified from a version on; the group has no other member then."""
+    """A member receives requests from a version on; the group has no other member then."""
     site.rule = chapters.FORWARDED_REQUESTS
     named = {"consumerGroup": "g", "clientId": "m@1"}
     direct = {**named, "msgId": offset_message_id(str(site.broker), 0)}
@@ -96,25 +94,6 @@ async def _answers(site: Site) -> None:
             table = java_values.read(answer.body)["consumerTable"]
             site.compare("the members that answered", {}, table)
     line.close()
-
-
-async def _locks(site: Site) -> None:
-    """A lock is held for 60 s; a refused request by another client does not make it longer."""
-    site.rule = chapters.QUEUE_LOCKS
-
-    async def locks(owner: str) -> int:
-        wanted = [{"topic": "t", "brokerName": "broker-a", "queueId": 0}]
-        body = {"consumerGroup": "g", "clientId": owner, "mqSet": wanted}
-        return len(java_values.read((await site.ask("LOCK_BATCH_MQ", body)).body)["lockOKMQSet"])
-
-    begun_ms = site.cluster.now_s * 1000
-    await asyncio.sleep((0.5 - begun_ms % 1) % 1 / 1000)  # the same part of a millisecond in all requests
-    for owner, later_ms, held in (
-        ("one", 0, 1), ("two", _LEASE_MS - 1, 0), ("two", 2, 1), ("one", 0, 0), ("two", _LEASE_MS - 1, 1),
-        ("one", _LEASE_MS - 1, 0), ("one", 2, 1),
-    ):  # fmt: skip
-        await asyncio.sleep(later_ms / 1000)
-        site.compare(f"the locks of {owner} {later_ms} ms later", held, await locks(owner))
 
 
 _CHANGED: Final = 40

@@ -89,7 +89,7 @@ async def drawn_ledgers(site: Site) -> None:
 
 
 async def group_stores(site: Site) -> None:
-    """What clients of a group see while it has no quorum, hands over, stops, and while a disk fails."""
+    """What clients see of a group: without a quorum, during a transfer, at a stop, and while a disk fails."""
     site.rule = chapters.DLEDGER_BROKER
     await _led(site)
     await make_topic(site, "t", 2)
@@ -283,7 +283,7 @@ async def _same_logs(site: Site) -> None:
 
 
 async def _stopped(site: Site) -> None:
-    """A master that stops cleanly hands over: another one leads within half a second."""
+    """A master that stops cleanly transfers its leadership: another one leads within half a second."""
     master = await _led(site)
     loop = asyncio.get_running_loop()
     began_s = loop.time()

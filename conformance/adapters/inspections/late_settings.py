@@ -66,8 +66,8 @@ async def _notices(site: Site) -> None:
     one.pushed.clear()
     two.close()
     await asyncio.sleep(0.1)
-    told = [each.fields.get("consumerGroup") for each in one.pushed if each.code == _CHANGED]
-    site.compare("the groups whose members are notified", ["b-loud", "d-loud"], told)
+    notified = [each.fields.get("consumerGroup") for each in one.pushed if each.code == _CHANGED]
+    site.compare("the groups whose members are notified", ["b-loud", "d-loud"], notified)
     one.close()
 
 

@@ -96,7 +96,7 @@ async def _ends_next(site: Site, half: StoredRecord, progress: tuple[int, int]) 
 
 
 async def _progress(site: Site, expected: tuple[int, int]) -> None:
-    """Compare the offsets in the half queue and in the operation queue before which nothing is needed."""
+    """Compare the offsets from which the broker still uses the half queue and the operation queue."""
     table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
     keys = [f"{topic}@CID_RMQ_SYS_TRANS" for topic in (_HALF, _OPERATIONS)]
     site.compare("the progress", expected, tuple(next(iter(table.get(key, {0: 0}).values())) for key in keys))

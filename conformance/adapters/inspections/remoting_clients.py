@@ -19,17 +19,9 @@ from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address, Connection
 
 _HOST: Final = "10.0.1.7"
-
-
 _SERVER: Final = "10.0.9.21"
-
-
 _SHORTLY_S: Final = 0.01
-
-
 _CODE: Final = 4711
-
-
 _Outcome = tuple[str, str, float]
 """The name and the text of an error, or the code of the answer, and the time in seconds."""
 

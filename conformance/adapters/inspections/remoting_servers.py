@@ -24,18 +24,10 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.supervision import Supervisor
 
 _OTHER_HOST, _THIRD_HOST = "10.0.1.2", "10.0.1.3"
-
-
 _AT_ONCE, _LATER, _SLOWLY, _NEVER, _USED = 11, 12, 13, 14, 15
 """Request codes of the server: how it answers. The body of the last one counts."""
-
-
 _SHORTLY_S: Final = 0.01
-
-
 _SCAN_S: Final = 10.0
-
-
 _IDLE_S: Final = 120.0
 
 

@@ -28,7 +28,7 @@ def _begin(site: Site) -> int:
     return int(files[0].rpartition("/")[2]) if files else 0
 
 
-async def _fill(site: Site, segments: int) -> None:
+async def fill_segments(site: Site, segments: int) -> None:
     """Send messages that fill segments of the log, one each."""
     for _ in range(segments):
         await send(site, "t", "x" * (LOG_SEGMENT - 300))
@@ -39,12 +39,12 @@ async def old_segments(site: Site) -> None:
     site.rule = chapters.EXPIRY
     await make_topic(site, "t")
     await make_group(site, "g")
-    await _fill(site, 34)
+    await fill_segments(site, 34)
     await asyncio.sleep(12)
     for rounds in (1, 2):
         site.machine_clock_add((80 if rounds == 1 else 0) * _HOUR_US)
         await _deleted(site, 10 * rounds)
-    await _fill(site, 1)
+    await fill_segments(site, 1)
     await asyncio.sleep(12)
     await _deleted(site, 30)
     await _deleted(site, 33)  # the age of the last old one is that of the segment after it
@@ -64,7 +64,7 @@ async def _deleted(site: Site, segments: int) -> None:
 
 async def _by_age(site: Site) -> None:
     """A segment goes when the first record after it has the age, to the millisecond."""
-    await _fill(site, 2)
+    await fill_segments(site, 2)
     await asyncio.sleep(12)
     begin = _begin(site)
     after = next(each for each in log_of(site) if each.commit_offset >= begin + LOG_SEGMENT)
@@ -78,7 +78,7 @@ async def _by_age(site: Site) -> None:
 
 async def _by_hour(site: Site) -> None:
     """At the hour, one round every 10 s deletes ten segments."""
-    await _fill(site, 26)
+    await fill_segments(site, 26)
     await asyncio.sleep(12)
     begin = _begin(site)
     site.machine_clock_add((75 + (5 - local_hour(site.now_ms)) % 24) * _HOUR_US)
@@ -104,11 +104,11 @@ async def needed_segments(site: Site) -> None:
     await make_topic(site, "t")
     for before in (0, 1, 0):
         begin = _begin(site)
-        await _fill(site, 3)
+        await fill_segments(site, 3)
         for _ in range(before):
             await send(site, "t", "y" * 1500)
         await send(site, "t", "z" * 500, of={"DELAY": "17"})
-        await _fill(site, 4)
+        await fill_segments(site, 4)
         await asyncio.sleep(12)
         site.machine_clock_add(_MINUTES_US)
         for _ in range(2):

@@ -11,6 +11,7 @@ from typing import Final
 from mqproof.conformance.adapters.inspections.disk_log import log_of, queue_of
 from mqproof.conformance.adapters.inspections.flushed_files import colliding_key
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
+from mqproof.conformance.adapters.inspections.slow_upkeep import fill_segments
 from mqproof.conformance.adapters.inspections.stopped_files import compare_files
 from mqproof.conformance.adapters.inspections.store_damages import (
     CHECKPOINT,
@@ -284,7 +285,7 @@ async def kept_segments(site: Site) -> None:
     site.rule = chapters.EXPIRY
     await make_topic(site, "t")
     await make_group(site, "g")
-    await _fill(site, 8)
+    await fill_segments(site, 8)
     await asyncio.sleep(12)
     disk = site.cluster.machines[MASTER].disk
     for percent, code in ((86, 0), (90, 0), (91, _FULL)):
@@ -309,16 +310,11 @@ async def kept_segments(site: Site) -> None:
     _to_hour(site, 7)
     await asyncio.sleep(25)
     await _begins(site, 8, "at the second hour")
-    await _fill(site, 3)
+    await fill_segments(site, 3)
     _to_hour(site, 12, days=4)
     await _deleted(site, 8, "while the segments after it are not durable")
     await asyncio.sleep(12)
     await _deleted(site, 11, "when they are durable")
-
-
-async def _fill(site: Site, segments: int) -> None:
-    for _ in range(segments):
-        await send(site, "t", "x" * (LOG_SEGMENT - 300))
 
 
 def _to_hour(site: Site, hour: int, days: int = 0) -> None:

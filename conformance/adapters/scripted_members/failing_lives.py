@@ -56,7 +56,7 @@ def _failing(group: ScriptedGroup, kind: str, part: str) -> Iterator[None]:
 
 
 async def _shown(group: ScriptedGroup) -> None:
-    """Ask a member whose disk has failed; it sends nothing any more, whatever it is asked."""
+    """Send each request to a member whose disk has failed; it sends nothing any more."""
     ask = group.ask
     await ask(METADATA, -1, "c")
     await ask(GET, -1, "c", beginIndex=0)

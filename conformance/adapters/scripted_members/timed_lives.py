@@ -151,7 +151,7 @@ def _once(first: str, second: str) -> Any:
 
 
 async def _takes_over(group: ScriptedGroup) -> None:
-    """A follower is to take over; meanwhile another candidate asks for its vote."""
+    """A follower is to take over; meanwhile another candidate requests its vote."""
     ask, followers = group.ask, Followers()
     wanted: dict[str, Any] = {"transferId": "n1", "transfereeId": "n0", "timeout_s": 4.0}
     group.heading("a takeover that waits for an entry in vain, then for one that comes")

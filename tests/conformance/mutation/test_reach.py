@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mqproof.conformance.mutation.loading import modules
-from mqproof.conformance.mutation.reach import STEPS_KEPT, Hits, Reach, ReachError, measure, spread
+from mqproof.conformance.mutation.reach import STEPS_KEPT, Hits, Reach, ReachError, durations, measure, spread
 
 _CHOICE = "mqproof.impl.client.producing.queue_choice"
 _SUITE = "producers"
@@ -55,6 +55,12 @@ def test_cases_that_execute_rare_lines_nearby_alternate_with_the_others() -> Non
     assert reach.closest("q.m", 5, (1, 0)) == (1, 0)
     slow = replace(reach, case_s=(0.1, 9.0, 0.1))
     assert slow.closest("p.m", 401, (0, 1, 2)) == (2, 0, 1), "a slow case comes late"
+
+
+def test_a_case_ends_when_the_next_one_begins() -> None:
+    assert durations({0: 1.0, 1: 3.0, 2: 3.5}, 7.5, 3) == (2.0, 0.5, 4.0)
+    assert durations({0: 1.0, 1: 3.0, 2: 3.5}, 7.5, 2) == (2.0, 0.5), "progress after the last one"
+    assert durations({0: 1.0}, 2.0, 0) == ()
 
 
 def test_a_module_of_constants_is_judged_by_all_that_executes_its_package() -> None:

@@ -199,25 +199,25 @@ def test_brokers_expire_a_millisecond_after_their_time() -> None:
     def gone(found: list[Any]) -> list[str]:
         return sorted(each.key.address for each in found)
 
-    site.compare("who expires in time", [], gone(table.expire(1100)))
+    site.compare("the brokers that expire in time", [], gone(table.expire(1100)))
     for cluster, address, expiry_ms, is_known in (
         ("c", "a0", None, True), ("x", "a0", None, False), ("c", "x", None, False), ("c", "b0", 300, True),
     ):  # fmt: skip
         found = table.heartbeat(cluster, address, 1050, expiry_ms)
         site.compare(f"whether {address} of {cluster} is known", is_known, found is not None)
-    site.compare("who expires a millisecond later", ["c0"], gone(table.expire(1101)))
+    site.compare("those a millisecond later", ["c0"], gone(table.expire(1101)))
     names.compare("the first one has expired", {"a": {0: "a0"}, "b": {0: "b0"}}, {"t": {"a": _T, "b": _T}})
     site.compare(
-        "who expires after a heartbeat", ([], ["a0"]), (gone(table.expire(1150)), gone(table.expire(1151)))
+        "those after a heartbeat", ([], ["a0"]), (gone(table.expire(1150)), gone(table.expire(1151)))
     )
     table.heartbeat("c", "b0", 1200)
-    site.compare("who expires later", ([], ["b0"]), (gone(table.expire(1500)), gone(table.expire(1501))))
+    site.compare("those that expire last", ([], ["b0"]), (gone(table.expire(1500)), gone(table.expire(1501))))
     names.compare("all have expired", {}, {})
     names.register("a", 0, "a0", topic("t"), connection=1)
     names.register("b", 0, "b0", topic("t"), connection=2)
     names.register("b", 1, "b1", topic("t"), connection=2)
-    site.compare("who leaves with another connection", [], gone(table.connection_closed(3)))
-    site.compare("who leaves with a connection", ["b0", "b1"], gone(table.connection_closed(2)))
+    site.compare("the brokers that leave with another connection", [], gone(table.connection_closed(3)))
+    site.compare("those that leave with a connection", ["b0", "b1"], gone(table.connection_closed(2)))
     names.compare("a connection is closed", {"a": {0: "a0"}}, {"t": {"a": _T}})
     names.register("a", 0, "a0", connection=2)
-    site.compare("who leaves with an old connection", [], gone(table.connection_closed(1)))
+    site.compare("those that leave with an old connection", [], gone(table.connection_closed(1)))
