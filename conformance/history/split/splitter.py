@@ -22,7 +22,8 @@ from mqproof.conformance.history.lines import (
     encode,
     topic_of,
 )
-from mqproof.conformance.history.record import Builder, Record, Sent, Span, pair, span_of
+from mqproof.conformance.history.pairing import Builder, pair, span_of
+from mqproof.conformance.history.record import Record, Sent, Span
 from mqproof.conformance.history.rules import Key
 
 _SHARED: Final = (lines.Assign, lines.Recall, lines.DeleteTopic, lines.Drain)
