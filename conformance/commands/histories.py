@@ -1,8 +1,10 @@
 """`mqproof check-history`, `mqproof convert-history` and `mqproof workload`."""
 
-from contextlib import nullcontext
+import errno
+from contextlib import AbstractContextManager, nullcontext
+from io import BufferedWriter, FileIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -27,6 +29,25 @@ _Parts = Annotated[
         help="Split each history into so many parts on disk; memory holds one part for each process.",
     ),
 ]
+
+
+_FULL_DISK: Final[dict[int | None, int]] = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), Exit.TOOL)
+"""Maps the errors of a full disk to the exit code. Other errors of a file are wrong use."""
+
+
+class _Output(FileIO):
+    """A file whose name is in the errors of writing to it."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self.name
+            raise
+
+
+def _output(file: Path | None) -> AbstractContextManager[BufferedWriter | None]:
+    return BufferedWriter(_Output(file, "wb")) if file else nullcontext()
 
 
 @app.callback()
@@ -75,23 +96,23 @@ def check_history(
     from mqproof.conformance.history.judge import check_files
     from mqproof.conformance.history.lines import HistoryError
     from mqproof.conformance.history.parallel import cores
-    from mqproof.conformance.history.split.judged_parts import FullDiskError
+    from mqproof.conformance.history.split.judged_parts import FullDiskError, KilledProcessError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
     try:
         with (
             terminable(),
-            orders.open("wb") if orders else nullcontext() as order_file,
-            certificate_file.open("wb") if certificate_file else nullcontext() as certified,
+            _output(orders) as order_file,
+            _output(certificate_file) as certified,
         ):
             report = check_files(files, order_file, certified, processes=processes or cores(), parts=parts)
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
-    except FullDiskError as error:
+    except (FullDiskError, KilledProcessError) as error:
         stop(str(error), Exit.TOOL)
     except OSError as error:
-        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+        stop(f"{error.filename}: {error.strerror}", _FULL_DISK.get(error.errno, Exit.USAGE))
     terminal.show(report)
     write_files(report, json=json_file, page=report_file)
     raise typer.Exit(exit_code(report.results))

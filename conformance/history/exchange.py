@@ -30,7 +30,8 @@ from mqproof.conformance.history.lines import (
     decode_lines,
     encode,
 )
-from mqproof.conformance.history.record import SEND_OK, Outcome, Read, Sent, is_own, record
+from mqproof.conformance.history.pairing import record
+from mqproof.conformance.history.record import SEND_OK, Outcome, Read, Sent, is_own
 
 _NS: Final = 1_000_000
 

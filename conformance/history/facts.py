@@ -12,17 +12,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from mqproof.conformance.history.lines import topic_of
-from mqproof.conformance.history.record import (
-    FAILED,
-    NEVER,
-    OK,
-    SEND_OK,
-    Read,
-    Reason,
-    Record,
-    Sent,
-    is_own,
-)
+from mqproof.conformance.history.record import FAILED, NEVER, OK, SEND_OK, Read, Reason, Record, Sent, is_own
 from mqproof.conformance.history.rules.groups import stalled
 from mqproof.conformance.history.rules.loss import drained, gone, left_out, passed_at, polled_to
 from mqproof.conformance.history.rules.order import assignments, causes_of

@@ -12,8 +12,9 @@ from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.certificates import certificates
 from mqproof.conformance.history.lines import Line, decode_lines
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.parallel import Timed, findings
-from mqproof.conformance.history.record import Record, record
+from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules import RULES, Rule
 from mqproof.conformance.history.split.judged_parts import judge_in_parts
 from mqproof.report.model import Report, Result, Table, Verdict

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from mqproof.conformance.engine.finding import Finding as Found
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.rules.places import phantom
 from mqproof.conformance.suites.flush import checkers as single_client
 from mqproof.conformance.suites.flush.step_history import as_lines

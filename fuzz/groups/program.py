@@ -13,7 +13,7 @@ from typing import Final
 
 from mqproof.conformance.adapters.workload.workload_clients import Clients, groups
 from mqproof.conformance.history.lines import Line, SetupValue
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup

@@ -11,18 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from mqproof.reference.explorer.rows import Row, Rows
 from mqproof.reference.explorer.search import Label, broken_step
-from mqproof.reference.explorer.watched import Watch, watched, written
+from mqproof.reference.explorer.watched import UnsteadyError, Watch, watched, written
 from mqproof.reference.model import Model, Parameters
 
 Tree = list[Any]
 """A node of a tree: the column that is read next and the nodes by its number, or the result and None."""
-
-
-_UNSTEADY: Final = "a function of the model read different fields in equal situations"
-
-
-class UnsteadyError(RuntimeError):
-    """A function of a model is not deterministic: it read other fields than before in an equal situation."""
 
 
 class Edge(NamedTuple):
@@ -102,10 +95,10 @@ class Remembered:
             if node[1] == {}:
                 node[0] = column
             elif node[1] is None or node[0] != column:
-                raise UnsteadyError(_UNSTEADY)
+                raise UnsteadyError
             node = node[1].setdefault(number, [0, {}])
         if node[1] != {}:
-            raise UnsteadyError(_UNSTEADY)
+            raise UnsteadyError
         node[:] = result, None
         return result
 

@@ -4,13 +4,25 @@ A function of a state, such as an action, is deterministic. Its result therefore
 that it read, in the order in which it read them. What it does not read cannot change the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
 from mqproof.reference.explorer.columns import Columns
 
 _OWN: Final = frozenset({"watch", "changes"})
+_OF_TUPLES: Final = (
+    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__contains__", "__iter__"),
+    *("__getitem__", "__add__", "__mul__", "__rmul__", "index", "count"),
+)
+"""The methods of a tuple that read its elements. A watched named tuple has no elements, only fields."""
+
+
+class UnsteadyError(RuntimeError):
+    """A function of a model is not deterministic: it read other fields than before in an equal situation."""
+
+    def __str__(self) -> str:
+        return "a function of the model read different fields in equal situations"
 
 
 class Watch:
@@ -98,8 +110,21 @@ def _watched_class(columns: Columns) -> type[Any]:
     }
     if issubclass(columns.kind, tuple):
         body |= {
-            "__iter__": lambda state: iter(values(state)),
-            "__getitem__": lambda state, key: values(state)[key],
             "__len__": lambda _state: len(names),
+            "__radd__": lambda state, other: other + values(state),
+            "__repr__": lambda state: repr(columns.kind(*values(state))),
         }
+        inherited = (name for name in _OF_TUPLES if getattr(columns.kind, name) is getattr(tuple, name))
+        body |= {name: _of_values(name, values) for name in inherited}
     return type(f"Watched{columns.kind.__name__}", (columns.kind,), body)
+
+
+def _of_values(name: str, values: Callable[[Any], tuple[Any, ...]]) -> Callable[..., Any]:
+    """Return a method of a tuple that acts on the values of a watched state's fields."""
+    method = getattr(tuple, name)
+
+    def call(state: Any, *arguments: Any) -> Any:
+        plain = (tuple(each) if isinstance(each, tuple) else each for each in arguments)
+        return method(values(state), *plain)
+
+    return call

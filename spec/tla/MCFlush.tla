@@ -13,7 +13,7 @@ MCPowerLoss == MayCrash /\ PowerLoss
 MCNext ==
     \/ Serve \/ Consume \/ Shutdown \/ Recover
     \/ MCProcessCrash
-    \/ /\ MayCrash \* once, not for each image
+    \/ /\ MayCrash \* if false, no image is tried; MCOsCrash evaluates it again for each image
        /\ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..Cardinality(Messages)] : MCOsCrash(n, torn, kept)
     \/ MCPowerLoss
 

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.context import ForkContext
 from pathlib import Path
@@ -47,6 +48,10 @@ class FullDiskError(Exception):
     """The disk of the parts is full. The message says how much they need, and where."""
 
 
+class KilledProcessError(Exception):
+    """A process that judged a part was killed. The message says what to do."""
+
+
 class Found(NamedTuple):
     """The findings on a history that was judged in parts."""
 
@@ -67,6 +72,7 @@ def judge_in_parts(
     Raises:
         HistoryError: a line is not of a history.
         FullDiskError: the disk of the temporary folder is full.
+        KilledProcessError: a process was killed, as it is if there is no memory left.
         OSError: the file cannot be read, or a part cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="mqproof-history-") as name:
@@ -112,6 +118,11 @@ def _pool(work: Work, processes: int) -> Iterator[Executor | None]:
         else:
             with ProcessPoolExecutor(min(processes, work.parts), ForkContext()) as pool:
                 yield pool
+    except BrokenProcessPool:
+        raise KilledProcessError(
+            "a process that judged a part was killed, probably because there was no memory left;"
+            " use more --parts or fewer --processes"
+        ) from None
     finally:
         _work = None
 

@@ -13,8 +13,17 @@ from typing import Any, Final
 from zlib import crc32
 
 from mqproof.conformance.history import lines
-from mqproof.conformance.history.lines import Line, Type, decode_batches, decode_lines, encode, topic_of
-from mqproof.conformance.history.record import Builder, Record, Sent, Span, pair, span_of
+from mqproof.conformance.history.lines import (
+    HistoryError,
+    Line,
+    Type,
+    decode_batches,
+    decode_lines,
+    encode,
+    topic_of,
+)
+from mqproof.conformance.history.pairing import Builder, pair, span_of
+from mqproof.conformance.history.record import Record, Sent, Span
 from mqproof.conformance.history.rules import Key
 
 _SHARED: Final = (lines.Assign, lines.Recall, lines.DeleteTopic, lines.Drain)
@@ -48,7 +57,7 @@ def split(file: Iterable[bytes], name: str, folder: Path, parts: int) -> tuple[R
     Returns what is small enough for all of them, and the part of each queue.
 
     Raises:
-        HistoryError: a line is not of a history.
+        HistoryError: a line is not of a history, or indexes do not ascend.
         OSError: a part cannot be written.
     """
     with ExitStack() as stack:
@@ -126,9 +135,19 @@ class _Splitter:
         self._delayed_topics: set[str] = set()
 
     def read(self, file: Iterable[bytes], name: str) -> Iterator[Line]:
-        """Yield the lines; each line's text is known while it is the current one."""
+        """Yield the lines; each line's text is known while it is the current one.
+
+        Parts name operations of other parts by their indexes, so no two lines may have the same one.
+        """
+        before = -1
         for texts, batch in decode_batches(file, name):
             for text, line in zip(texts, batch, strict=True):
+                if line.index <= before:
+                    raise HistoryError(
+                        f"{name}: the line with index {line.index} follows the one with index {before};"
+                        " with --parts, each index must be greater than the one before"
+                    )
+                before = line.index
                 self._text = text
                 if line.type is Type.INVOKE and type(line) is not lines.Consume:
                     self._invokes[id(line)] = text

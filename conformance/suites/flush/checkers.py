@@ -14,16 +14,8 @@ from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Delivered
-from mqproof.conformance.history.record import (
-    ASYNC_FLUSH,
-    NEVER,
-    SEND_OK,
-    Outcome,
-    Read,
-    Record,
-    Sent,
-    record,
-)
+from mqproof.conformance.history.pairing import record
+from mqproof.conformance.history.record import ASYNC_FLUSH, NEVER, SEND_OK, Outcome, Read, Record, Sent
 from mqproof.conformance.history.rules.offsets import offset_regression
 from mqproof.conformance.history.rules.places import phantom
 from mqproof.conformance.suites.flush.step_history import as_lines, step_at

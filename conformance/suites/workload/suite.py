@@ -16,7 +16,7 @@ from mqproof.conformance.engine.suite_results import with_time
 from mqproof.conformance.engine.targets import IMPL
 from mqproof.conformance.history.judge import results
 from mqproof.conformance.history.lines import Line
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.suites.workload.checkers import rules
 from mqproof.conformance.suites.workload.dimensions import DIMENSIONS, scripts
 from mqproof.conformance.suites.workload.session import history

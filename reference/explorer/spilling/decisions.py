@@ -13,7 +13,7 @@ import numpy as np
 from mqproof.reference.explorer.search import Label
 from mqproof.reference.explorer.spilling.loops import UNKNOWN, Edges, Found, Longs, Rows, Tree, learn, rehash
 from mqproof.reference.explorer.spilling.numbering import Numbering
-from mqproof.reference.explorer.watched import Watch, watched
+from mqproof.reference.explorer.watched import UnsteadyError, Watch, watched
 
 Items = tuple[int, ...]
 Function = Callable[[Any], Items]
@@ -23,10 +23,6 @@ _FEW: Final = 1 << 10
 """The size of an array that can grow, at first."""
 _FULL: Final = 0.6
 """The share of a hash table that is used before it grows."""
-
-
-class UnsteadyError(RuntimeError):
-    """A function of a model is not deterministic: it read other fields than before in an equal situation."""
 
 
 class EdgeList:
@@ -132,7 +128,7 @@ class Decisions:
             ends,
         )
         if nodes < 0:
-            raise UnsteadyError("a function of the model read different fields in equal situations")
+            raise UnsteadyError
         self._keys += nodes - self._nodes
         self._nodes, self._items = nodes, int(ends[-1])
 

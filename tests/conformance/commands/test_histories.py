@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,23 @@ def test_a_full_disk_of_the_parts_exits_with_4(history: Path, monkeypatch: pytes
     result = mqproof("check-history", history, "--parts", 2)
     assert result.exit_code == 4
     assert "No space left on device" in result.output
+
+
+@pytest.mark.parametrize("option", ["--orders", "--certificates"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_full_disk_of_an_output_names_the_file_and_exits_with_4(
+    option: str, parts: int, history: Path
+) -> None:
+    result = mqproof("check-history", history, "--parts", parts, option, "/dev/full")
+    assert result.exit_code == 4
+    assert "/dev/full: No space left on device" in result.output
+
+
+def test_a_killed_process_exits_with_4(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judged_parts, "judge_queues", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    result = mqproof("check-history", history, "--parts", 2, "--processes", 2)
+    assert result.exit_code == 4
+    assert "use more --parts or fewer --processes" in result.output
 
 
 def test_missing_lines_exit_with_3(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from mqproof.conformance.history.exchange import read_jepsen, read_openchaos, wr
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import HistoryError, Line
-from mqproof.conformance.history.record import Outcome, Record, record
+from mqproof.conformance.history.pairing import record
+from mqproof.conformance.history.record import Outcome, Record
 from mqproof.report.model import Verdict
 
 VALUES = st.recursive(

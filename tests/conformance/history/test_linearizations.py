@@ -11,7 +11,7 @@ from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.injected.parts import QUEUE
 from mqproof.conformance.history.linearizations import orders, table, written
 from mqproof.conformance.history.lines import Line
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 
 
 def polled(history: list[Line], group: str, queue: str) -> list[str]:

@@ -4,7 +4,8 @@ import pytest
 
 from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.lines import HistoryError, decode, decode_lines, encode
-from mqproof.conformance.history.record import NEVER, Outcome, record
+from mqproof.conformance.history.pairing import record
+from mqproof.conformance.history.record import NEVER, Outcome
 
 HISTORY = clean(0)
 

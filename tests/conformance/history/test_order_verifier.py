@@ -13,7 +13,7 @@ from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.linearizations import orders, written
 from mqproof.conformance.history.lines import Line, encode
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 
 LINES_MAX = 150
 

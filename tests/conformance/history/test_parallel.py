@@ -7,7 +7,8 @@ import pytest
 from mqproof.conformance.history import parallel
 from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.injected import INJECTED
-from mqproof.conformance.history.record import Record, record
+from mqproof.conformance.history.pairing import record
+from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules import RULES, Rule
 from mqproof.report.model import Verdict
 

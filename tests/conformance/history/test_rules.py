@@ -17,7 +17,7 @@ from mqproof.conformance.history.injected import INJECTED, parts, redelivery
 from mqproof.conformance.history.injected.parts import QUEUE, Injected
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import Line, Setup
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
 from mqproof.report.model import Verdict
 from mqproof.spec.catalogue import catalogue

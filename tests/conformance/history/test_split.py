@@ -7,9 +7,12 @@ lines were changed at random, as a whole and in parts, and compare all that a us
 import errno
 import io
 import json
+import os
 import random
 import re
+import signal
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,12 +25,18 @@ from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.certificates import WITHOUT_REASON_MAX, certificates
 from mqproof.conformance.history.exact_delivery import ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED
-from mqproof.conformance.history.lines import Line, Setup, encode
+from mqproof.conformance.history.lines import HistoryError, Line, Setup, encode
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.parallel import findings
-from mqproof.conformance.history.record import Record, record
+from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules import OF_KEY, RULES, Key
 from mqproof.conformance.history.split import judged_parts, part_stages
-from mqproof.conformance.history.split.judged_parts import Found, FullDiskError, judge_in_parts
+from mqproof.conformance.history.split.judged_parts import (
+    Found,
+    FullDiskError,
+    KilledProcessError,
+    judge_in_parts,
+)
 from tests.conformance.history.test_rules import EXPLAINED, ID, PAGE
 
 Certificates = dict[str, Any]
@@ -217,6 +226,43 @@ def test_a_full_disk_is_one_error_that_names_the_folder(
     ):
         in_parts(clean(3, 4).lines, tmp_path, 2)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_full_disk_cancels_the_parts_that_are_not_judged_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+
+    def judge(_: object, part: int) -> tuple[dict[str, Any], dict[int, bytes]]:
+        (begun / str(part)).touch()
+        time.sleep(0.02 * (part > 0))
+        return {}, {0: b"foreign"}
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(judged_parts, "judge_messages", judge)
+    monkeypatch.setattr(judged_parts, "_append", full)
+    with pytest.raises(FullDiskError):
+        in_parts(clean(3, 4).lines, tmp_path, 64, processes=2)
+    assert 0 < len(list(begun.iterdir())) < 64
+
+
+def test_a_killed_process_is_one_error_that_says_what_to_do(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged_parts, "judge_queues", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(KilledProcessError, match=r"killed.* use more --parts or fewer --processes"):
+        in_parts(clean(3, 4).lines, tmp_path, 2, processes=2)
+    assert list(temporary.iterdir()) == []
+
+
+def test_an_index_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    lines = clean(3, 4).lines
+    last = lines[-1].index
+    with pytest.raises(HistoryError, match=f"h.jsonl: the line with index 0 follows .* {last};"):
+        in_parts(lines + lines, tmp_path, 2)
 
 
 def test_rules_that_are_judged_by_another_key_find_something_else(

@@ -10,7 +10,8 @@ from mqproof.conformance.adapters.workload.clusters import run
 from mqproof.conformance.bench import broker as broker_bench
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import Consume, Fault, Line, Send, Type, encode
-from mqproof.conformance.history.record import Outcome, record
+from mqproof.conformance.history.pairing import record
+from mqproof.conformance.history.record import Outcome
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.mutants import consumers, workload
 from mqproof.conformance.mutants.flush import MUTANTS

@@ -9,9 +9,10 @@ import pytest
 
 from mqproof.reference import flush, replication
 from mqproof.reference.explorer.columns import columns_of
-from mqproof.reference.explorer.remembered import Remembered, UnsteadyError
+from mqproof.reference.explorer.remembered import Remembered
 from mqproof.reference.explorer.rows import Rows
 from mqproof.reference.explorer.search import Label, explore
+from mqproof.reference.explorer.watched import UnsteadyError
 from mqproof.reference.flush import Config, State
 from mqproof.reference.model import Action, Model
 

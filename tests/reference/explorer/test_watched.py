@@ -1,5 +1,7 @@
 """A watched state records exactly what a function reads and sets; everything else is as in the state."""
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import replace as ordinary_replace
 from typing import Any, NamedTuple
@@ -30,6 +32,13 @@ class State:
 class Named(NamedTuple):
     phase: str
     log: tuple[str, ...]
+
+
+class Counted(NamedTuple):
+    count: int  # type: ignore[assignment]
+
+    def __contains__(self, other: object) -> bool:
+        return other != self.count
 
 
 VALUES = ["up", 1, 9, ("m1",)]
@@ -99,6 +108,35 @@ def test_a_named_tuple_is_watched_like_a_dataclass() -> None:
     assert sorted(watch.read) == [0, 1]
     assert (*seen,) == ("up", ("m1",))
     assert (seen[0], len(seen), hash(seen)) == ("up", 2, hash(Named("up", ("m1",))))
+
+
+OF_TUPLES: dict[str, Callable[[Any], Any]] = {
+    "equal": lambda state: (state == ("up", ("m1",)), operator.eq(("up", ("m1",)), state)),
+    "not equal": lambda state: (state != Named("up", ("m1",)), state != state._replace()),
+    "less": lambda state: (state < ("a",), operator.lt(("a",), state), state < state._replace()),
+    "at most": lambda state: (state <= ("a",), operator.le(("a",), state), state <= state._replace()),
+    "greater": lambda state: (state > ("a",), operator.gt(("a",), state), state > state._replace()),
+    "at least": lambda state: (state >= ("a",), operator.ge(("a",), state), state >= state._replace()),
+    "contains": lambda state: ("up" in state, "down" in state, ("m1",) in state),
+    "sum": lambda state: (operator.add(state, (1,)), operator.add((1,), state), state + state._replace()),
+    "product": lambda state: (state * 2, 2 * state),
+    "index": lambda state: (state.index(("m1",)), state.count("up"), state.count("down")),
+    "slice": lambda state: (state[:1], state[-1], [*reversed(state)]),
+    "text": repr,
+}
+
+
+@pytest.mark.parametrize("name", OF_TUPLES)
+def test_a_watched_named_tuple_acts_as_a_tuple_of_the_values_and_records_them_as_read(name: str) -> None:
+    seen, watch = watching(columns_of(Named("up", ("m1",))), ["up", ("m1",)])
+    assert OF_TUPLES[name](seen) == OF_TUPLES[name](Named("up", ("m1",)))
+    assert sorted(watch.read) == [0, 1]
+
+
+def test_a_method_of_a_named_tuple_is_kept() -> None:
+    seen, watch = watching(columns_of(Counted(3)), [3])
+    assert (seen.count, 3 in seen, 4 in seen) == (3, False, True)
+    assert list(watch.read) == [0]
 
 
 def test_a_field_that_does_not_exist_is_refused() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from mqproof.conformance.adapters.impl import ImplTarget
 from mqproof.conformance.history.judge import judge
-from mqproof.conformance.history.record import record
+from mqproof.conformance.history.pairing import record
 from mqproof.conformance.suites.flush.session import Session
 from mqproof.conformance.suites.flush.step_history import as_lines
 from mqproof.conformance.suites.flush.steps import End
