@@ -95,8 +95,8 @@ def check_history(
     """
     from mqproof.conformance.history.judge import check_files
     from mqproof.conformance.history.lines import HistoryError
-    from mqproof.conformance.history.parallel import cores
-    from mqproof.conformance.history.split.judged_parts import FullDiskError, KilledProcessError
+    from mqproof.conformance.history.parallel import KilledProcessError, cores
+    from mqproof.conformance.history.split.judged_parts import FullDiskError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 

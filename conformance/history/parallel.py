@@ -7,7 +7,10 @@ because these share what they derive from the history, and then those of the nex
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.context import ForkContext
 from typing import Final
 
@@ -25,6 +28,10 @@ _history: Record | None = None
 """The history that the forked processes judge."""
 
 
+class KilledProcessError(Exception):
+    """A process that applied rules was killed. The message says what to do."""
+
+
 def cores() -> int:
     """Return the number of processes that can judge at once on this machine."""
     if sys.platform != "linux":
@@ -32,8 +39,29 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+@contextmanager
+def forks(number: int) -> Iterator[Executor]:
+    """Yield processes that share the memory of this one.
+
+    Raises:
+        KilledProcessError: one was killed, as it is if there is no memory left.
+    """
+    try:
+        with ProcessPoolExecutor(number, ForkContext()) as pool:
+            yield pool
+    except BrokenProcessPool:
+        raise KilledProcessError(
+            "a process that applied the rules was killed, probably because there was no memory left;"
+            " use more --parts or fewer --processes"
+        ) from None
+
+
 def findings(history: Record, processes: int) -> Timed:
-    """Return the findings of all rules, judged in this process or in so many others."""
+    """Return the findings of all rules, judged in this process or in so many others.
+
+    Raises:
+        KilledProcessError: one of the others was killed.
+    """
     global _history  # a fork inherits it; an argument would be sent
     groups = _by_module()
     if processes < 2 or history.operations < OPERATIONS_MIN:
@@ -41,7 +69,7 @@ def findings(history: Record, processes: int) -> Timed:
     _prepare(history)
     _history = history
     try:
-        with ProcessPoolExecutor(min(processes, len(groups)), ForkContext()) as pool:
+        with forks(min(processes, len(groups))) as pool:
             parts = list(pool.map(_judge_group, range(len(groups))))
     finally:
         _history = None

@@ -9,10 +9,8 @@ import errno
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Executor
 from contextlib import contextmanager
-from multiprocessing.context import ForkContext
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -21,7 +19,7 @@ import msgspec
 from mqproof.conformance.engine.finding import WITNESSES_MAX, Finding
 from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.certificates import CERTIFIED, WITHOUT_REASON_MAX, certificate
-from mqproof.conformance.history.parallel import Timed
+from mqproof.conformance.history.parallel import Timed, forks
 from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules import Key
 from mqproof.conformance.history.split.part_stages import (
@@ -46,10 +44,6 @@ _work: Work | None = None
 
 class FullDiskError(Exception):
     """The disk of the parts is full. The message says how much they need, and where."""
-
-
-class KilledProcessError(Exception):
-    """A process that judged a part was killed. The message says what to do."""
 
 
 class Found(NamedTuple):
@@ -116,13 +110,8 @@ def _pool(work: Work, processes: int) -> Iterator[Executor | None]:
         if processes < 2 or work.parts < 2:
             yield None
         else:
-            with ProcessPoolExecutor(min(processes, work.parts), ForkContext()) as pool:
+            with forks(min(processes, work.parts)) as pool:
                 yield pool
-    except BrokenProcessPool:
-        raise KilledProcessError(
-            "a process that judged a part was killed, probably because there was no memory left;"
-            " use more --parts or fewer --processes"
-        ) from None
     finally:
         _work = None
 

@@ -1,5 +1,7 @@
 """Several processes find what one process finds."""
 
+import os
+import signal
 from typing import NoReturn
 
 import pytest
@@ -38,6 +40,19 @@ def test_an_error_of_a_rule_in_another_process_is_raised(
     broken = (*RULES[1:], Rule("A01", "lost-write", "DELIV-1", fail))
     monkeypatch.setattr(parallel, "RULES", broken)
     with pytest.raises(RuntimeError, match="injected"):
+        parallel.findings(wrong, 2)
+
+
+def test_a_killed_process_is_one_error_that_says_what_to_do(
+    wrong: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(_: Record) -> NoReturn:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("the process goes on")
+
+    killing = (*RULES[1:], Rule("A01", "lost-write", "DELIV-1", end))
+    monkeypatch.setattr(parallel, "RULES", killing)
+    with pytest.raises(parallel.KilledProcessError, match=r"killed.* --processes"):
         parallel.findings(wrong, 2)
 
 

@@ -27,16 +27,11 @@ from mqproof.conformance.history.exact_delivery import ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.lines import HistoryError, Line, Setup, encode
 from mqproof.conformance.history.pairing import record
-from mqproof.conformance.history.parallel import findings
+from mqproof.conformance.history.parallel import KilledProcessError, findings
 from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules import OF_KEY, RULES, Key
 from mqproof.conformance.history.split import judged_parts, part_stages
-from mqproof.conformance.history.split.judged_parts import (
-    Found,
-    FullDiskError,
-    KilledProcessError,
-    judge_in_parts,
-)
+from mqproof.conformance.history.split.judged_parts import Found, FullDiskError, judge_in_parts
 from tests.conformance.history.test_rules import EXPLAINED, ID, PAGE
 
 Certificates = dict[str, Any]
