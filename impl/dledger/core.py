@@ -96,6 +96,11 @@ class Core:
             case _:
                 pass  # not a response to this kind of request
 
+    def unsent(self, request: TransferRequest) -> None:
+        """Handle that a transfer did not leave this member: it ends without a new leader."""
+        if request.term == self._transfer.term:
+            self._end_transfer()
+
     def tick(self, now: float) -> None:
         """Handle the passing of time."""
         self._election.tick(now)

@@ -36,7 +36,7 @@ from mqproof.impl.dledger.rpc_bodies import (
 )
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting import request_handler
-from mqproof.impl.remoting.channel import Channel, RemotingError
+from mqproof.impl.remoting.channel import Channel, ConnectError, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.java_json import BodyError
@@ -463,14 +463,20 @@ class Node:
             response = wire.decode_response(request, command)
         except (RemotingError, BodyError) as error:
             _log.debug("%s did not answer: %s", request.remote_id, error)
+            if isinstance(error, ConnectError) and isinstance(request, TransferRequest):
+                self._put(lambda _: self.member.core.unsent(request))
+                self._end_transfers(ResponseCode.TAKE_LEADERSHIP_FAILED)
             return
         if isinstance(response, (VoteResponse, HeartBeatResponse, PushResponse, TransferResponse)):
             self._put(lambda now: self.member.core.answered(request, response, now))
         if isinstance(response, TransferResponse):
             took = response.code == ResponseCode.SUCCESS
-            for waiting in self._transfers:
-                if not waiting.done():
-                    waiting.set_result(ResponseCode.SUCCESS if took else ResponseCode.TAKE_LEADERSHIP_FAILED)
+            self._end_transfers(ResponseCode.SUCCESS if took else ResponseCode.TAKE_LEADERSHIP_FAILED)
+
+    def _end_transfers(self, code: ResponseCode) -> None:
+        for waiting in self._transfers:
+            if not waiting.done():
+                waiting.set_result(code)
 
     def _asked(self, command: Command, _channel: Channel) -> Awaitable[Command | None] | None:
         """Handle a member's request. The core decides when to respond; after 3 s the request is dropped."""

@@ -171,7 +171,7 @@ async def _returned(site: Site) -> None:
 
 
 async def _handing_over(site: Site) -> None:
-    """While a master transfers its leadership to a member that does not answer, it refuses messages."""
+    """While a master transfers its leadership, it refuses messages. Without an answer, another one is elected."""
     master = await _led(site)
     target = _others(master)[0]
     site.cluster.pause(target)
@@ -181,8 +181,9 @@ async def _handing_over(site: Site) -> None:
     await _timed(site, await _put(site), _REFUSED, "this broker is transferring its leadership", 0.0,
                  "during a transfer")  # fmt: skip
     await asyncio.sleep(3)
-    await send(site, "t", "after a transfer")
     site.compare("the result of the transfer", "TAKE_LEADERSHIP_FAILED", (await transfer).name)
+    await _led(site)
+    await send(site, "t", "after a transfer")
     site.cluster.go_on(target)
     await asyncio.sleep(3)
 
