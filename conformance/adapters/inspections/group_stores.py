@@ -171,7 +171,7 @@ async def _returned(site: Site) -> None:
 
 
 async def _handing_over(site: Site) -> None:
-    """While a master transfers its leadership, it refuses messages. Without an answer, another one is elected."""
+    """A master refuses messages while it transfers its leadership. Without an answer it steps down."""
     master = await _led(site)
     target = _others(master)[0]
     site.cluster.pause(target)
