@@ -3,6 +3,8 @@
 Source: docs/reference/protocol/event-log.md, "Message trace".
 """
 
+from dataclasses import replace
+
 import pytest
 
 from mqproof.impl.client.tracing.trace_records import (
@@ -78,3 +80,45 @@ def test_records_of_older_releases_are_read() -> None:
     assert (old.offset_ids, old.ok) == ("", False)
     (after,) = decode(b"SubAfter\x01i\x01m\x013\x01true\x01null\x02")
     assert after == CallEnded("i", "m", 3, True, None, Context.SUCCESS, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "is_read"), [(0, True), (253_402_300_799_999, True), (253_402_300_800_000, False)]
+)
+def test_a_time_is_read_until_the_end_of_the_year_9999(time_ms: int, is_read: bool) -> None:
+    for record in (
+        replace(PUBLISHED, time_ms=time_ms),
+        replace(BEGAN, time_ms=time_ms),
+        replace(ENDED, time_ms=time_ms),
+    ):
+        assert decode(encode(record).encode()) == ([record] if is_read else [])
+
+
+@pytest.mark.parametrize("record", [PUBLISHED, BEGAN, ENDED])
+def test_fields_after_the_known_ones_are_ignored(record: TraceRecord) -> None:
+    assert decode(encode(record).replace("\x02", "\x01more\x02").encode()) == [record]
+
+
+@pytest.mark.parametrize(
+    ("fields", "record"),
+    [
+        ("i m 3 false null", CallEnded("i", "m", 3, False, None, Context.FAILED, 0, "")),
+        ("i m 3 false null 2", CallEnded("i", "m", 3, False, None, Context.EXCEPTION, 0, "")),
+        ("i m 3 true k 0 5", CallEnded("i", "m", 3, True, "k", Context.SUCCESS, 0, "")),
+        ("i m 3 true k 0 5 G", CallEnded("i", "m", 3, True, "k", Context.SUCCESS, 5, "G")),
+    ],
+)
+def test_the_end_of_a_call_has_more_fields_in_later_releases(fields: str, record: CallEnded) -> None:
+    assert decode("\x01".join(["SubAfter", *fields.split()]).encode()) == [record]
+
+
+@pytest.mark.parametrize(("kind", "fields"), [("Pub", 12), ("SubBefore", 7), ("SubAfter", 5)])
+def test_a_record_with_too_few_fields_is_left_out(kind: str, fields: int) -> None:
+    assert decode("\x01".join([kind, *["1"] * (fields - 1)]).encode()) == []
+    assert len(decode("\x01".join([kind, *["1"] * fields]).encode())) == 1
+
+
+def test_an_empty_field_is_absent_and_a_broken_character_does_not_matter() -> None:
+    (read,) = decode(b"SubBefore\x011\x01\x01G\x01i\xff\x01m\x012\x01\x02 \n")
+    assert read == CallBegan(1, None, "G", "i\ufffd", "m", 2, None)
+    assert encode(replace(BEGAN, keys="", region="")) == encode(replace(BEGAN, keys=None, region=None))
