@@ -22,7 +22,10 @@ def test_right_values_are_accepted() -> None:
     require_time_ms("t", 0)
     require_kind("b", True, bool)
     require_methods("m", {}, ("get", "pop"))
+    require_whole("n", 0)
+    require_whole("n", 2, 1)
     require_group("a-group_1")
+    require_group("g" * 120)
     require_topic("%RETRY%a-group_1")
 
 
@@ -35,6 +38,11 @@ def test_right_values_are_accepted() -> None:
         (partial(require_whole, "n", 0, 1), ValueError, "n is 0, at least 1 expected"),
         (partial(require_time_ms, "t", "2026-01-01"), TypeError, "t is '2026-01-01', milliseconds since"),
         (partial(require_time_ms, "t", 1.5), TypeError, "t is 1.5, milliseconds since"),
+        (partial(require_whole, "n", -1), ValueError, "n is -1, at least 0 expected"),
+        (partial(require_time_ms, "t", True), TypeError, "t is True, milliseconds since"),
+        (partial(require_group, "g" * 121), ValueError, "1 to 120 letters"),
+        (partial(require_group, ""), ValueError, "1 to 120 letters"),
+        (partial(require_methods, "m", {}, ("get", "no")), TypeError, "an object with the method no"),
         (partial(require_time_ms, "t", -1), ValueError, "t is -1, milliseconds since"),
         (partial(require_kind, "b", "yes", bool), TypeError, "b is 'yes', a value of the type bool expected"),
         (partial(require_methods, "m", 5, ("get",)), TypeError, "m is 5, an object with the method get"),

@@ -1,6 +1,19 @@
 """Tests the types that applications receive."""
 
-from mqproof.impl.client.model import STORED_STATUSES, MessageQueue, ReceivedMessage
+import pytest
+
+from mqproof.impl.client.model import (
+    STORED_STATUSES,
+    MessageQueue,
+    NoReplyError,
+    Outcome,
+    ReceivedMessage,
+    RefusalError,
+    Refused,
+    SendError,
+    Sent,
+    Unknown,
+)
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import KEYS, RETRY_TOPIC, TAGS, UNIQUE_KEY, Message, StoredMessage
 
@@ -32,3 +45,57 @@ def test_only_four_statuses_mean_that_a_message_is_stored() -> None:
         *("SEND_OK", "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
     }
     assert ResponseCode.SYSTEM_ERROR not in STORED_STATUSES
+
+
+SENT = Sent("SEND_OK", "id", MessageQueue("T", "b", 0), 0, "", 1)
+
+
+@pytest.mark.parametrize("outcome", [SENT, Refused("id", "NO_ROUTE", "", 0), Unknown("id", "", 1)])
+def test_an_outcome_has_no_truth_value(outcome: Outcome) -> None:
+    kind = type(outcome).__name__
+    with pytest.raises(TypeError, match=rf"{kind} has no truth value: test isinstance\(outcome, Sent\)"):
+        bool(outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (Refused("id", "NO_ROUTE", "", 0), "message id is not stored: NO_ROUTE: no remark"),
+        (Refused("id", "NO_PERMISSION", "no", 1), "message id is not stored: NO_PERMISSION: no"),
+        (Unknown("id", "lost", 1), "message id may be stored: lost"),
+    ],
+)
+def test_the_error_of_a_send_says_whether_the_message_is_stored(
+    outcome: Refused | Unknown, text: str
+) -> None:
+    assert str(SendError(outcome)) == text
+    assert SendError(outcome).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [
+        (None, "its send has not ended"),
+        (SENT, "message id is stored"),
+        (Unknown("id", "lost", 1), "it may be stored"),
+    ],
+)
+def test_a_request_without_a_reply_says_what_is_known(outcome: Sent | Unknown | None, text: str) -> None:
+    error = NoReplyError(7, outcome)
+    assert str(error) == f"no reply to the request within 7 ms; {text}"
+    assert error.outcome is outcome
+
+
+def test_a_refusal_has_its_code() -> None:
+    error = RefusalError("no", 16)
+    assert (str(error), error.code) == ("no", 16)
+
+
+def test_queues_are_ordered_by_topic_broker_and_number() -> None:
+    names = [("S", "z", 9), ("T", "a", 9), ("T", "b", 1), ("T", "b", 2)]
+    queues = [MessageQueue(*each) for each in names]
+    assert sorted(queues[::-1]) == queues
+
+
+def test_the_range_of_the_queue_is_unknown_for_a_message_that_was_not_pulled() -> None:
+    assert (received().min_offset, received().max_offset) == (-1, -1)

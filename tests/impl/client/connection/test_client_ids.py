@@ -3,10 +3,11 @@
 import os
 import re
 import socket
+from typing import Self
 
 import pytest
 
-from mqproof.impl.client.connection.client_ids import client_id, local_address
+from mqproof.impl.client.connection.client_ids import client_id, is_unique, local_address
 
 
 def test_an_id_is_the_address_the_instance_and_the_unit() -> None:
@@ -26,9 +27,35 @@ def test_a_name_that_would_make_an_id_ambiguous_is_refused(instance: str, unit: 
         client_id(instance, unit)
 
 
-def test_a_machine_without_a_network_has_the_loopback_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*_: object) -> None:
-        raise OSError("injected")
+@pytest.mark.parametrize(
+    ("error", "address"), [(None, "10.1.2.3"), (OSError("no route"), "127.0.0.1")], ids=["route", "no route"]
+)
+def test_the_address_is_that_of_the_route_or_else_the_loopback_address(
+    error: OSError | None, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Probe:
+        def __init__(self, family: int, kind: int) -> None:
+            assert (family, kind) == (socket.AF_INET, socket.SOCK_DGRAM)
 
-    monkeypatch.setattr(socket.socket, "connect", unreachable, raising=False)
-    assert local_address() in ("127.0.0.1", local_address())
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            closed.append(self)
+
+        def connect(self, _address: tuple[str, int]) -> None:
+            if error is not None:
+                raise error
+
+        def getsockname(self) -> tuple[str, int]:
+            return "10.1.2.3", 5
+
+    closed: list[Probe] = []
+    monkeypatch.setattr(socket, "socket", Probe)
+    assert local_address() == address
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize(("instance", "expected"), [(None, True), ("DEFAULT", True), ("billing", False)])
+def test_only_a_chosen_name_can_be_that_of_another_client(instance: str | None, expected: bool) -> None:
+    assert is_unique(instance) is expected

@@ -1,12 +1,16 @@
 """Tests the settings of a client: from a file, the environment and code, in their order."""
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from mqproof.impl.client.connection.client_settings import ClientSettings
 from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.remoting.bodies import ConsumerData
+from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.properties import ConfigError
 
 FILE = """
@@ -99,3 +103,36 @@ def test_only_an_id_that_two_processes_can_have_is_checked(
     arguments: dict[str, Any], is_chosen: bool
 ) -> None:
     assert connect("10.0.0.9:9876", **arguments)._is_id_chosen is is_chosen
+
+
+def test_a_text_without_a_name_server_is_refused() -> None:
+    with pytest.raises(ValueError, match="' ; ' names no name server, HOST:PORT expected"):
+        connect(" ; ")
+
+
+@pytest.mark.parametrize(
+    ("argument", "setting", "used"), [("a.properties", "b.properties", "a"), (None, "b.properties", "b")]
+)
+def test_the_tls_file_of_the_argument_counts_before_that_of_the_settings(
+    argument: str | None, setting: str, used: str
+) -> None:
+    with pytest.raises(OSError, match=f"{used}.properties"):
+        connect("n:1", tls=argument, settings=ClientSettings(tls=setting))
+
+
+def test_the_account_of_the_argument_counts_before_that_of_the_settings() -> None:
+    settings = ClientSettings("n:1", access_key="a", secret_key="s", security_token="t")
+    own = Credentials("mine", "secret")
+    assert connect(settings=settings).remoting.credentials == Credentials("a", "s", "t")
+    assert connect(settings=settings, credentials=own).remoting.credentials is own
+    assert connect("n:1").remoting.credentials is None
+
+
+def test_two_sessions_of_a_process_cannot_be_the_same_member() -> None:
+    first, second = (connect("n:1", "me") for _ in range(2))
+    first.join_as_consumer(ConsumerData("claimed"), cast(Any, object()))
+    with pytest.raises(ClientError, match="group claimed already has a consumer with client id me"):
+        second.join_as_consumer(ConsumerData("claimed"), cast(Any, object()))
+    asyncio.run(first.leave_as_consumer("claimed"))
+    second.join_as_consumer(ConsumerData("claimed"), cast(Any, object()))
+    asyncio.run(second.leave_as_consumer("claimed"))

@@ -135,3 +135,89 @@ def test_an_answer_read_at_once_has_a_limit_too(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(records, "ANSWER_BYTES_MAX", 7 * MIB)
     with pytest.raises(ValueError, match="more than 7340032 bytes when decompressed"):
         list(read_records(stored(*[3 * MIB] * 3)))
+
+
+def plain(*sizes: int) -> bytes:
+    """Return an answer with messages whose bodies are not compressed."""
+    found = b""
+    for offset, size in enumerate(sizes):
+        draft = record.encode(Message("T", bytes(size)))
+        record.place(draft, offset, 1000 * offset, 1)
+        found += draft
+    return found
+
+
+def yields(body: bytes) -> int:
+    """Return how often the loop could run other tasks while the answer was read."""
+
+    async def main() -> int:
+        turns = 0
+        reading = asyncio.create_task(AnswerReader().read(body, lambda _: True))
+        await asyncio.sleep(0)
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return turns
+
+    return run_simulated(main())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (plain(*[1] * 127), 0),
+        (plain(*[1] * 128), 1),
+        (plain(*[1] * 255), 1),
+        (plain(*[1] * 256), 2),
+        (plain(MIB - 1), 0),
+        (plain(MIB // 2, MIB // 2 - 1), 0),
+        (plain(MIB // 2, MIB // 2), 1),
+        (plain(*[MIB // 2] * 3), 1),
+        (plain(*[MIB // 2] * 4), 2),
+        (stored(3 * MIB - 1), 2),
+    ],
+)
+def test_other_tasks_run_after_128_records_and_after_1_mib(body: bytes, expected: int) -> None:
+    assert yields(body) == expected
+
+
+def test_an_answer_looks_for_room_every_50_ms() -> None:
+    async def main() -> float:
+        room = [0]
+        asyncio.get_running_loop().call_later(0.12, room.__setitem__, 0, 1)
+        await AnswerReader().read(plain(1), lambda _: True, lambda: room[0])
+        return asyncio.get_running_loop().time()
+
+    assert run_simulated(main()) == pytest.approx(0.15)
+
+
+def test_the_bodies_read_at_once_may_have_exactly_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "ANSWER_BYTES_MAX", 7)
+    assert len(list(read_records(plain(3, 4)))) == 2
+    with pytest.raises(ValueError, match="more than 7 bytes when decompressed, at message"):
+        list(read_records(plain(3, 5)))
+
+
+@pytest.mark.parametrize(("left", "left_out"), [(99, 1), (100, None), (101, None)])
+def test_a_body_above_the_largest_one_waits_for_room_or_stays_compressed(
+    left: int, left_out: int | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(records, "MESSAGE_BYTES_MAX", 100)
+    answer = read(stored(1, 101), left + 1)
+    assert answer.left_out == left_out
+    assert len(answer.messages) == len(caplog.messages) + 1 == (1 if left_out else 2)
+
+
+def test_a_body_fits_into_exactly_the_room_that_is_left() -> None:
+    assert sizes(read(stored(1, 9), 10)) == [1, 9]
+    assert sizes(read(stored(1, 9, 1), 11)) == [1, 9, 1]
+    assert read(stored(1, 10), 10).left_out == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "left"),
+    [(plain(5)[:-1], 97, 96), (plain(5) + b"xx", 0, 2), (plain(5) + bytes(12), 0, 12)],
+)
+def test_a_record_that_is_cut_off_is_an_error_with_its_size(body: bytes, size: int, left: int) -> None:
+    with pytest.raises(ValueError, match=f"a record of {size} bytes in a body with {left} left"):
+        read(body)

@@ -1,18 +1,24 @@
 """Tests that a second process with the client id of a member is noticed. Sessions stand for processes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.connection.sole_member import require_sole
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.model import ClientError, MessageQueue, Sent
 from mqproof.impl.client.producing.producer import Producer
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.network import Address
 from tests.impl.client.members import GROUP, Ear, make_topic
 from tests.impl.world import World, play
 
@@ -113,7 +119,7 @@ def test_a_member_that_is_gone_without_a_word_is_no_obstacle() -> None:
                 await stop()
         return took_s
 
-    assert play(scenario) < 5
+    assert 3 <= play(scenario) < 3.5
 
 
 def test_an_id_that_is_unique_by_its_construction_is_not_checked() -> None:
@@ -125,3 +131,16 @@ def test_an_id_that_is_unique_by_its_construction_is_not_checked() -> None:
                 await stop()
 
     play(scenario)
+
+
+def test_each_broker_is_asked_once_for_the_member_without_its_stack() -> None:
+    asked: list[tuple[Address, Mapping[str, str]]] = []
+
+    async def invoke(address: Address, request: Command, _timeout_s: float) -> Command:
+        asked.append((address, request.fields))
+        return request.answer(ResponseCode.SYSTEM_ERROR)
+
+    brokers = [Address("b", 2), Address("b", 1), Address("b", 2)]
+    asyncio.run(require_sole(cast(Any, SimpleNamespace(invoke=invoke)), brokers, "G", ID))
+    fields = {"consumerGroup": "G", "clientId": ID, "jstackEnable": "false"}
+    assert asked == [(Address("b", 1), fields), (Address("b", 2), fields)]

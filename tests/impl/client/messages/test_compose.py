@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqproof.impl.client.messages.compose import check_batch, encode_batch, new_message
+from mqproof.impl.client.messages.compose import check_batch, encode_batch, is_delayed, new_message
 from mqproof.impl.client.model import MessageError
 from mqproof.impl.remoting.message import Message, decode_properties
 
@@ -63,6 +63,14 @@ def test_the_body_may_be_any_kind_of_bytes() -> None:
         ({"tag": 7}, "tag 7: one text"),
         ({"tag": "a || b"}, "without ||"),
         ({"tag": " a"}, "without spaces at its ends"),
+        ({"tag": "a "}, "without spaces at its ends"),
+        ({"tag": " "}, "without spaces at its ends"),
+        ({"tag": "*"}, "tag '*': one text"),
+        ({"delay_level": True}, "delay_level is True, 0 (no delay) or a level from 1 expected"),
+        ({"properties": {"a": None}}, "property 'a' is None: name and value must be texts"),
+        ({"delay": 10**12}, "delay is 1000000000000, seconds from 0"),
+        ({"delay_level": 1, "deliver_at": 1}, "at most one expected"),
+        ({"delay_level": 1, "delay": 1, "deliver_at": 1}, "at most one expected"),
         ({"delay_level": "3"}, "delay_level is '3'"),
         ({"delay_level": -1}, "delay_level is -1"),
         ({"delay": -0.5}, "delay is -0.5, seconds from 0 or a timedelta expected"),
@@ -86,6 +94,12 @@ def test_values_of_a_wrong_type_or_form_are_refused(arguments: dict[str, Any], r
     ("arguments", "properties"),
     [
         ({"delay": 2}, {"TIMER_DELAY_MS": "2000"}),
+        ({"delay": 0}, {"TIMER_DELAY_MS": "0"}),
+        ({"delay": 10**12 - 1}, {"TIMER_DELAY_MS": "999999999999000"}),
+        ({"delay": 0.0000004}, {"TIMER_DELAY_MS": "0"}),
+        ({"delay": 0.0000006}, {"TIMER_DELAY_MS": "1"}),
+        ({"tag": ""}, {}),
+        ({"keys": ()}, {}),
         ({"delay": 0.0011}, {"TIMER_DELAY_MS": "2"}),
         ({"delay": 1.001}, {"TIMER_DELAY_MS": "1001"}),
         ({"delay": timedelta(days=1)}, {"TIMER_DELAY_MS": "86400000"}),
@@ -119,10 +133,33 @@ def test_a_batch_is_the_concatenation_of_its_messages() -> None:
         ([], "without messages"),
         ([Message("T", b"x"), Message("U", b"x")], "topics T and U"),
         ([Message("T", b"x"), Message("T", b"x", {"WAIT": "false"})], "wait for the flush"),
+        ([Message("T", b"x", {"WAIT": "false"}), Message("T", b"x", {"WAIT": "true"})], "wait for the flush"),
         ([Message("T", b"x", {"DELAY": "1"})], "delayed message"),
+        ([Message("T", b"x"), Message("T", b"x", {"TIMER_DELAY_MS": "0"})], "delayed message"),
         ([Message("%RETRY%G", b"x")], "retry topic"),
     ],
 )
 def test_messages_that_cannot_be_in_one_batch_are_refused(messages: list[Message], reason: str) -> None:
     with pytest.raises(MessageError, match=reason):
         check_batch(messages)
+
+
+def test_messages_without_a_delay_that_wait_alike_can_be_in_one_batch() -> None:
+    check_batch(
+        [Message("T", b"x", {"DELAY": "0"}), Message("T", b"y", {"WAIT": "true"}), Message("T", b"z")]
+    )
+    check_batch([Message("T", b"x", {"WAIT": "false"}), Message("T", b"y", {"WAIT": "false"})])
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, False),
+        ({"DELAY": "0"}, False),
+        ({"DELAY": "1"}, True),
+        ({"TIMER_DELIVER_MS": "0"}, True),
+        ({"TIMER_DELAY_SEC": "1"}, True),
+    ],
+)
+def test_a_message_is_delayed_by_a_level_or_a_time(properties: dict[str, str], expected: bool) -> None:
+    assert is_delayed(Message("T", b"x", properties)) is expected

@@ -14,6 +14,7 @@ from mqproof.impl.client.messages.compression import (
     STEP_BYTES,
     deflated,
     inflated,
+    inflated_body,
     inflating,
 )
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -110,3 +111,31 @@ def test_a_body_is_decompressed_in_steps_up_to_the_given_limit(
     assert max(sizes) <= STEP_BYTES
     assert sum(sizes) <= 3 * STEP_BYTES
     assert len(sizes) >= 3
+
+
+@pytest.mark.parametrize("flag", [0x1, 0x101, 0x201])
+def test_a_body_of_one_step_is_the_last_step_and_a_longer_one_is_not(flag: int) -> None:
+    compress = {0x1: zlib.compress, 0x101: lz4.frame.compress, 0x201: zstd.compress}[flag]
+    for size, steps in (
+        (STEP_BYTES - 1, []),
+        (STEP_BYTES + 1, [STEP_BYTES]),
+        (2 * STEP_BYTES + 1, [STEP_BYTES] * 2),
+    ):
+        assert list(inflating(compress(bytes(size)), flag, MESSAGE_BYTES_MAX)) == steps
+
+
+@pytest.mark.parametrize(("window_log", "is_read"), [(24, True), (25, True), (26, False)])
+def test_a_zstd_frame_may_ask_for_a_window_as_large_as_the_largest_body(
+    window_log: int, is_read: bool
+) -> None:
+    # A frame header without a content size, the window, and one raw last block of 3 bytes.
+    frame = b"\x28\xb5\x2f\xfd" + bytes([0, (window_log - 10) << 3]) + b"\x19\0\0abc"
+    body = inflated(stored(frame, 0x201)).message.body
+    assert body == (b"abc" if is_read else frame)
+
+
+def test_only_a_body_whose_flag_says_so_is_decompressed() -> None:
+    whole = zlib.compress(b"abc")
+    assert inflated_body(whole, 0x300) == whole
+    assert inflated_body(whole, 0x301) == inflated_body(whole, 0x001) == b"abc"
+    assert inflated_body(b"damaged", 0x301) == b"damaged"
