@@ -110,10 +110,10 @@ def test_as_many_listeners_run_as_the_limit_allows_also_after_a_change() -> None
         await asyncio.sleep(4.5)
         assert site.busy_most == 2
         for limit, few in ((5, messages[8:20]), (1, messages[20:24]), (3, messages[24:])):
-            site.busy_most = 0
+            site.busy_most, before = 0, len(site.consumption._workers)
             await site.consumption.resize(limit)
-            await asyncio.sleep(0)
-            assert len(site.consumption._workers) >= limit
+            assert len(site.consumption._workers) == max(before, limit)
+            assert site.consumption._batches.qsize() == max(before - limit, 0)  # wakes those that must end
             site.consumption.receive(held, few)
             await asyncio.sleep(8)
             assert (site.busy_most, len(site.consumption._workers)) == (limit, limit)
@@ -273,3 +273,12 @@ def test_a_stop_waits_for_running_listeners_within_its_limit_and_starts_no_more(
     with caplog.at_level(logging.DEBUG, "mqproof"):
         play(scenario)
     assert caplog.messages == []
+
+
+def test_a_stop_of_idle_workers_does_not_wait() -> None:
+    async def scenario(site: Site) -> None:
+        await asyncio.sleep(1)
+        await site.consumption.stop(10)
+        assert asyncio.get_running_loop().time() == 1
+
+    play(scenario, concurrency=3)

@@ -10,9 +10,11 @@ from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop, run_simulated
+from mqproof.spec.events import Event
 
 QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
 PATH = "/offsets/10.0.0.9@DEFAULT/G/offsets.json"
@@ -248,3 +250,70 @@ def test_where_a_queue_begins_is_stored_at_once_and_again_if_that_fails() -> Non
         return [first, second, await store(runtime).load(OTHER)]
 
     assert run_simulated(main(), loop) == [7, None, 3]
+
+
+def test_an_offset_that_is_not_stored_is_logged_and_only_confirmed_ones_are_events(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    calls, events = FakeCalls(ClientError("busy")), list[Event]()
+    log = EventLog(events.append, "c", ManualClock())
+
+    async def main() -> None:
+        store = BrokerOffsets(calls, ConsumerEvents(log, "G", "c"))
+        await store.save({QUEUE: 5}, reset=True)
+        await store.release(QUEUE, 5)
+        calls.known = None
+        await store.save({QUEUE: 6})  # no reset any more: another member may be ahead
+        calls.known = ClientError("busy")
+        await store.save({QUEUE: 3}, reset=True)
+        calls.known = None
+        await store.save({QUEUE: 4})
+        await store.save({QUEUE: 5})
+
+    run_simulated(main())
+    assert calls.reported == [(5, False), (6, True), (3, False), (4, False), (5, True)]
+    assert [(event.queue_offset, event.attrs.get("reset")) for event in events] == [
+        (6, None), (4, "true"), (5, None),
+    ]  # fmt: skip
+    failed = "an offset is not stored: busy"
+    assert caplog.messages == [failed, "the last offset is not stored: busy", failed]
+
+
+def test_an_offset_advances_but_never_goes_back_by_itself() -> None:
+    offsets = Offsets(Recorder())
+    assert offsets.get(QUEUE) is None
+    for offset, expected in ((0, 0), (5, 5), (4, 5), (6, 6)):
+        offsets.advance(QUEUE, offset)
+        assert offsets.get(QUEUE) == expected
+    offsets.set(QUEUE, 2)
+    assert offsets.get(QUEUE) == 2
+
+
+def test_a_file_is_written_only_when_an_offset_changed_and_an_error_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = SimulatedLoop()
+    offsets, writes = store(simulated(loop, SimulatedNetwork())), list[bytes]()
+    failures: list[OSError] = []
+
+    def write(data: bytes) -> None:
+        writes.append(data)
+        if failures:
+            raise failures[0]
+
+    async def main() -> None:
+        offsets._write = write  # type: ignore[method-assign]
+        await offsets.save({QUEUE: 1})
+        await offsets.save({QUEUE: 1})
+        assert len(writes) == 1
+        failures.append(OSError("full"))
+        await offsets.save({QUEUE: 2})
+        await offsets.save({QUEUE: 2})
+        assert len(writes) == 3
+        failures.clear()
+        await offsets.release(QUEUE, 2)
+        assert len(writes) == 4
+        assert await offsets.load(QUEUE) == 2
+
+    run_simulated(main(), loop)
+    assert caplog.messages == [f"offsets cannot be written to disk: {PATH}: full"] * 2

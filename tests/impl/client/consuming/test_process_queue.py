@@ -58,6 +58,28 @@ def test_overdue_messages_were_started_before_and_are_not_done() -> None:
     held.begin([messages[0], messages[1]], 10.0)
     held.begin([messages[2]], 20.0)
     held.remove([messages[0]])
+    assert held.overdue(10.0, 16) == []
     assert held.overdue(15.0, 16) == [messages[1]]
     assert held.overdue(30.0, 16) == [messages[1], messages[2]]
     assert held.overdue(30.0, 1) == [messages[1]]
+
+
+def test_the_ends_of_the_held_and_of_the_begun_messages_are_their_lowest_and_highest_offsets() -> None:
+    held = ProcessQueue(QUEUE)
+    assert (held.ends, held.begun_ends, held.begun_count) == ((0, 0), (0, 0), 0)
+    held, messages = holding(3, 4, 6, 9)
+    held.begin([messages[6], messages[4]], 1.0)
+    assert (held.ends, held.begun_ends, held.begun_count, held.consumed_s) == ((3, 9), (4, 6), 2, 1.0)
+    assert held.first_unbegun(1) == [messages[3]]
+    assert held.first_unbegun(9) == [messages[3], messages[9]]
+    held.remove([messages[6], messages[3]])
+    assert (held.ends, held.begun_ends, held.begun_count) == ((4, 9), (4, 4), 1)
+    assert held.holds(messages[4])
+    assert not held.holds(messages[6])
+
+
+def test_a_removal_wakes_the_reader_that_waits_for_room() -> None:
+    held, messages = holding(3)
+    assert not held.shrunk.is_set()
+    held.remove([messages[3]])
+    assert held.shrunk.is_set()

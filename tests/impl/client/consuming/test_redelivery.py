@@ -111,3 +111,16 @@ def test_deliv_7_a_message_that_is_not_certainly_stored_stays_with_the_consumer(
     """DELIV-7 RetryThenDeadLetter"""
     taken, _, _, kinds = give_back(outcome=outcome)
     assert (taken, kinds) == (False, [])
+
+
+def test_a_message_can_be_made_a_dead_letter_at_once() -> None:
+    calls = FakeCalls(works=True)
+    redelivery = Redelivery(calls, FakeProducer(STORED), 3, ConsumerEvents(None, "G", "c"))
+    assert run_simulated(redelivery.bury(received(0)))
+    assert run_simulated(redelivery.send_back(received(0)))
+    assert calls.asked == [(-1, 3), (0, 3)]
+
+
+def test_a_broker_that_does_not_take_a_message_back_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    give_back()
+    assert caplog.messages == ["a message was not sent back, a copy is sent: away"]

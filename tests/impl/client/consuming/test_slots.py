@@ -49,3 +49,26 @@ def test_a_free_slot_is_not_lost_with_the_task_that_is_cancelled_as_it_becomes_f
         return is_other_done
 
     assert run_simulated(main(), SimulatedLoop())
+
+
+def test_a_task_in_a_slot_counts_after_the_limit_was_lowered() -> None:
+    async def main() -> list[int]:
+        slots, entered = Slots(2), list[int]()
+
+        async def task(number: int) -> None:
+            async with slots:
+                entered.append(number)
+                await asyncio.sleep(number)
+
+        tasks = [asyncio.create_task(task(number)) for number in (5, 1, 1, 1)]
+        await asyncio.sleep(0.5)
+        await slots.resize(1)
+        await asyncio.sleep(3.5)
+        assert entered == [5, 1]  # the first one is still in its slot
+        await slots.resize(2)
+        await asyncio.sleep(0.5)
+        assert entered == [5, 1, 1]
+        await asyncio.gather(*tasks)
+        return entered
+
+    assert run_simulated(main(), SimulatedLoop()) == [5, 1, 1, 1]

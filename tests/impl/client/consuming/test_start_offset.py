@@ -5,7 +5,7 @@ import pytest
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets
-from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset, start_time_ms
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
@@ -90,3 +90,10 @@ def test_a_start_that_would_not_be_used_is_refused() -> None:
         require_start(ConsumeFrom.TIMESTAMP, "2026")
     with pytest.raises(ValueError, match="consume_from_ms needs consume_from="):
         require_start(ConsumeFrom.FIRST_OFFSET, 1)
+
+
+@pytest.mark.parametrize(("configured_ms", "since_ms"), [(None, 10_000_000 - 1_800_000), (0, 0), (5, 5)])
+def test_without_a_configured_time_a_group_starts_half_an_hour_ago(
+    configured_ms: int | None, since_ms: int
+) -> None:
+    assert start_time_ms(configured_ms, 10_000_000) == since_ms
