@@ -282,3 +282,15 @@ def test_a_stop_of_idle_workers_does_not_wait() -> None:
         assert asyncio.get_running_loop().time() == 1
 
     play(scenario, concurrency=3)
+
+
+def test_all_messages_of_a_batch_that_no_broker_takes_back_are_consumed_again() -> None:
+    async def scenario(site: Site) -> None:
+        held, messages = held_of(3)
+        site.answer, site.accepts = RetryLater(done=1), False
+        site.consumption.receive(held, messages)
+        await asyncio.sleep(6.5)
+        assert site.calls == [(0, [0, 1, 2], 0), (6, [1, 2], 1)]
+        assert site.sent_back == [(1, 0), (2, 0)]
+
+    play(scenario, batch_max=3)

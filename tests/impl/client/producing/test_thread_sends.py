@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -207,3 +209,39 @@ def test_a_close_ends_the_send_of_another_thread_without_a_known_outcome() -> No
         assert isinstance(outcomes[0], Unknown)
         assert not one.sends._idle
         assert not one.sends._lanes[0].transport.connections._connections
+
+
+@pytest.mark.parametrize(
+    ("has_hooks", "tls", "is_usable"),
+    [
+        (False, None, True),
+        (True, None, False),
+        (False, SimpleNamespace(client=None), True),
+        (False, SimpleNamespace(client=object()), False),
+        (True, SimpleNamespace(client=None), False),
+    ],
+)
+def test_sends_run_in_their_threads_without_hooks_and_tls_only(
+    has_hooks: bool, tls: object, is_usable: bool
+) -> None:
+    session = cast(Any, SimpleNamespace(runtime=SimpleNamespace(tls=tls)))
+    sends = ThreadSends(cast(Any, None), session, cast(Any, None), has_hooks=has_hooks)
+    assert sends._is_usable is is_usable
+
+
+def test_each_lane_has_message_ids_of_its_own() -> None:
+    with world() as here:
+        builders = {id(here.sends._new().producer._payloads) for _ in range(3)}
+        assert len({id(here.sends._producer._payloads), *builders}) == 4
+
+
+def test_an_idle_lane_is_used_again_and_none_after_the_close() -> None:
+    with world(0, 0, 0) as here:
+        for _ in range(2):
+            assert isinstance(here.send(), Sent)
+        assert (len(here.sends._lanes), len(here.sends._idle)) == (1, 1)
+        here.sends.close()
+        assert not here.sends._idle
+        assert here.sends._take() is None
+        assert isinstance(here.send(), Sent)  # in the event loop
+        assert len(here.sends._lanes) == 1

@@ -4,21 +4,31 @@ Source: docs/reference/protocol/transactions.md.
 """
 
 import asyncio
+import logging
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, Sent
+from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, Outcome, Sent
 from mqproof.impl.client.producing.producer import ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import (
     LocalTransaction,
     TransactionProducer,
     TransactionState,
+    _is_async,
 )
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import CheckTransactionRequest
 from mqproof.impl.remoting.message import DELAY, Message, StoredMessage
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.files import record
 from tests.impl.world import SMALL_STORE, World, play
 
@@ -200,3 +210,209 @@ def test_wrong_uses_are_refused() -> None:
             producer(world, table)
 
     play(scenario, config=CONFIG)
+
+
+class _Async:
+    async def __call__(self) -> None: ...
+
+
+class _Plain:
+    def __call__(self) -> None: ...
+
+
+async def _coroutine_function() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(_coroutine_function, True), (_Async(), True), (_Plain(), False), (lambda: None, False), (7, False)],
+)
+def test_a_coroutine_function_is_recognised_also_as_the_call_of_an_object(
+    function: object, expected: bool
+) -> None:
+    assert _is_async(function) is expected
+
+
+class Calls:
+    """Stands for the session: a broker, and the reports of ends that it receives."""
+
+    def __init__(self) -> None:
+        self.reports: list[Command] = []
+        self.lost: RemotingError | None = None
+        self.address_of: list[tuple[str, str]] = []
+        self.address: Address | None = Address("b", 1)
+        self.greeted = 0
+
+    @property
+    def session(self) -> Any:
+        async def send_oneway(_address: Address, request: Command) -> None:
+            self.reports.append(request)
+            if self.lost:
+                raise self.lost
+
+        async def greet() -> None:
+            self.greeted += 1
+
+        def address(topic: str, broker: str) -> Address | None:
+            self.address_of.append((topic, broker))
+            return self.address
+
+        routes, remoting = SimpleNamespace(address=address), SimpleNamespace(send_oneway=send_oneway)
+        return SimpleNamespace(routes=routes, remoting=remoting, greet=greet, leave_checks=lambda *_: None)
+
+
+def scripted(check: Any, sent: Outcome | None = None) -> tuple[TransactionProducer, Calls, list[Message]]:
+    """Return a producer whose half messages have this outcome."""
+    halves: list[Message] = []
+
+    async def send(half: Message, *_: object, **__: object) -> Outcome | None:
+        halves.append(half)
+        return sent
+
+    calls, made = Calls(), TransactionProducer.__new__(TransactionProducer)
+    made._session, made._config, made._check = calls.session, ProducerConfig("TG"), check
+    made._producer, made._answering = cast(Any, SimpleNamespace(send=send)), set()
+    return made, calls, halves
+
+
+OFFSET_ID = "7F00000100002A9F" + "0000000000000400"
+HALF = Sent("SEND_OK", "m", MessageQueue("T", "b", 2), 7, OFFSET_ID, 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "value"),
+    [(TransactionState.COMMIT, "8"), (TransactionState.ROLLBACK, "12"), (TransactionState.UNKNOWN, "0")],
+)
+def test_the_end_is_reported_field_by_field(state: TransactionState, value: str) -> None:
+    async def local(_message: Message, transaction_id: str) -> TransactionState:
+        assert transaction_id == "m"
+        return state
+
+    made, calls, halves = scripted(None, HALF)
+    outcome = run_simulated(made.send(Message("T", b"a", {"UNIQ_KEY": "own", "a": "b"}, sys_flag=1), local))
+    assert (outcome.state, outcome.error, calls.greeted) == (state, None, 1)
+    (half,) = halves
+    assert half.properties == {"a": "b", "TRAN_MSG": "true", "PGROUP": "TG"}
+    assert half.sys_flag == 5
+    (report,) = calls.reports
+    assert dict(report.fields) == {
+        "producerGroup": "TG", "tranStateTableOffset": "7", "commitLogOffset": "1024",
+        "commitOrRollback": value, "fromTransactionCheck": "false", "msgId": "m", "transactionId": "m",
+        "topic": "T",
+    }  # fmt: skip
+    assert (report.code, report.remark) == (RequestCode.END_TRANSACTION, None)
+    assert calls.address_of == [("T", "b")]
+
+
+def test_a_local_transaction_that_fails_is_logged_and_its_error_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def local(_message: Message, _transaction_id: str) -> TransactionState:
+        raise RuntimeError("x" * 2000)
+
+    made, calls, _ = scripted(None, HALF)
+    outcome = run_simulated(made.send(MESSAGE, local))
+    assert outcome.state is TransactionState.UNKNOWN
+    assert isinstance(outcome.error, RuntimeError)
+    (report,) = calls.reports
+    assert report.remark == "RuntimeError: " + "x" * 986
+    assert caplog.messages == ["the local transaction of m failed"]
+
+
+@pytest.mark.parametrize(
+    ("half", "address", "lost", "line"),
+    [
+        (
+            replace(HALF, offset_message_id="zz"),
+            Address("b", 1),
+            None,
+            "the broker's id of half message m is invalid",
+        ),
+        (HALF, None, None, ""),
+        (
+            HALF,
+            Address("b", 1),
+            RemotingError("lost"),
+            "the end of m is not reported, the broker will ask: lost",
+        ),
+    ],
+)
+def test_an_end_that_cannot_be_reported_is_left_to_a_check(
+    half: Sent,
+    address: Address | None,
+    lost: RemotingError | None,
+    line: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def local(_message: Message, _transaction_id: str) -> TransactionState:
+        return TransactionState.COMMIT
+
+    made, calls, _ = scripted(None, half)
+    calls.address, calls.lost = address, lost
+    with caplog.at_level(logging.INFO):
+        assert run_simulated(made.send(MESSAGE, local)).state is TransactionState.COMMIT
+    assert len(calls.reports) == (1 if lost else 0)
+    assert [each[: len(line)] for each in caplog.messages] == ([line] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("properties", "in_header", "expected"),
+    [({"UNIQ_KEY": "m"}, "h", "m"), ({}, "h", "h"), ({}, None, "")],
+)
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_a_check_is_answered_field_by_field(
+    properties: dict[str, str], in_header: str | None, expected: str, is_failing: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    asked: list[str] = []
+
+    async def check(_message: StoredMessage, transaction_id: str) -> TransactionState:
+        asked.append(transaction_id)
+        if is_failing:
+            raise RuntimeError("injected")
+        return TransactionState.COMMIT
+
+    header = CheckTransactionRequest(
+        tran_state_table_offset=7, commit_log_offset=1024, msg_id=in_header, transaction_id="t", topic="T"
+    )
+
+    async def main() -> Calls:
+        made, calls, _ = scripted(check)
+        stored = StoredMessage(Message("T", b"a", properties), 0, 0, 0, 0, 0)
+        made._checked(Address("b", 1), header, stored)
+        assert len(made._answering) == 1
+        await asyncio.gather(*made._answering)
+        await asyncio.sleep(0)
+        assert not made._answering
+        return calls
+
+    (report,) = run_simulated(main()).reports
+    assert asked == [expected]
+    fields = {
+        "producerGroup": "TG", "tranStateTableOffset": "7", "commitLogOffset": "1024",
+        "commitOrRollback": "0" if is_failing else "8", "fromTransactionCheck": "true", "msgId": expected,
+        "transactionId": "t", "topic": "T",
+    }  # fmt: skip
+    assert dict(report.fields) == fields
+    assert report.remark == ("RuntimeError: injected" if is_failing else None)
+    assert caplog.messages == ([f"the check of transaction {expected} failed"] if is_failing else [])
+
+
+def test_64_checks_are_answered_at_once_and_a_stop_ends_them() -> None:
+    async def check(_message: StoredMessage, _transaction_id: str) -> TransactionState:
+        await asyncio.sleep(100)
+        return TransactionState.COMMIT
+
+    header = CheckTransactionRequest(tran_state_table_offset=7, commit_log_offset=1024, topic="T")
+
+    async def main() -> None:
+        made, calls, _ = scripted(check)
+        for expected in [*range(1, 65), 64, 64]:
+            made._checked(Address("b", 1), header, StoredMessage(MESSAGE, 0, 0, 0, 0, 0))
+            assert len(made._answering) == expected
+        await asyncio.sleep(1)
+        await made.stop()
+        assert len(asyncio.all_tasks()) == 1
+        assert calls.reports == []
+
+    run_simulated(main())
