@@ -320,3 +320,8 @@ def test_a_subscription_is_checked_at_one_broker_of_the_topic() -> None:
     for call in (site.calls.check(subscription), site.calls.members("T")):
         with pytest.raises(ClientError, match="T: no broker is known"):
             run_simulated(cast(Any, call))
+
+
+def test_an_answer_without_an_offset_is_an_error_with_the_queue() -> None:
+    with pytest.raises(ClientError, match=r"T@b:3: .*offset"):
+        run_simulated(Site(answer()).calls.min_offset(QUEUE))

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming import lite_pull_consumer
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
@@ -368,3 +369,139 @@ async def lite(world: World, name: str) -> AsyncIterator[LitePullConsumer]:
 
 async def all_of(messages: AsyncIterator[ReceivedMessage]) -> list[ReceivedMessage]:
     return [message async for message in messages]
+
+
+def test_a_poll_without_arguments_waits_5_seconds_and_returns_10_messages() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            begun_s = asyncio.get_running_loop().time()
+            assert await consumer.poll() == []
+            assert asyncio.get_running_loop().time() - begun_s == pytest.approx(5.0)
+            await fill(world, QUEUE, 12)
+            await asyncio.sleep(1)
+            assert [len(await consumer.poll()) for _ in range(2)] == [10, 2]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("config", "tasks"),
+    [(None, [5.0]), (LitePullConfig(commit_interval_ms=70), [0.07]), (LitePullConfig(auto_commit=False), [])],
+)
+def test_offsets_are_stored_at_the_configured_interval(
+    config: LitePullConfig | None, tasks: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[float] = []
+
+    async def repeat(_work: object, seconds: float) -> None:
+        found.append(seconds)
+
+    async def scenario(world: World) -> None:
+        async with polling(world, config):
+            await asyncio.sleep(0.1)
+        assert found == tasks
+
+    monkeypatch.setattr(lite_pull_consumer, "repeat", repeat)
+    play(scenario)
+
+
+def test_the_interval_of_stores_must_be_positive() -> None:
+    async def scenario(world: World) -> None:
+        polling(world, LitePullConfig(commit_interval_ms=1))
+        with pytest.raises(ValueError, match="commit_interval_ms is 0, at least 1 expected"):
+            polling(world, LitePullConfig(commit_interval_ms=0))
+        with pytest.raises(TypeError, match="strategy is 7, a function expected"):
+            polling(world, LitePullConfig(strategy=7))  # type: ignore[arg-type]  # what is tested
+        with pytest.raises(TypeError, match="an object with the method load expected"):
+            polling(world, LitePullConfig(offset_store=7))  # type: ignore[arg-type]  # what is tested
+
+    play(scenario)
+
+
+def test_queues_that_are_given_up_store_their_offsets_and_others_are_kept() -> None:
+    async def scenario(world: World) -> None:
+        for queue in (QUEUE, OTHER):
+            await fill(world, queue, 3)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE, OTHER])
+            await asyncio.sleep(1)
+            kept = consumer._queues.process_queues()[1]
+            assert (await consumer.poll(max_count=2))[0].queue == QUEUE
+            consumer._done()
+            await consumer.assign([OTHER])
+            assert (await committed(world))[0] == 2
+            assert consumer._queues.process_queues() == [kept]
+            assert consumer.assignment() == [OTHER]
+            await consumer.lose(QUEUE)  # is no longer read
+            info = consumer.running_info()
+            assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_ACTIVELY"
+            assert [held.locked for held in info.mq_table.values()] == [False]
+            await consumer.poll(max_count=1)
+            await consumer.commit()
+            assert consumer.progress("T") == {OTHER: 1}
+
+    play(scenario)
+
+
+def test_a_queue_whose_offset_is_not_known_is_not_read_yet(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        async def load(_queue: MessageQueue) -> int:
+            raise ClientError("busy")
+
+        async with polling(world) as consumer:
+            consumer._offsets.load = load  # type: ignore[method-assign]
+            assert not await consumer.gain(QUEUE)
+            assert consumer.assignment() == []
+
+    play(scenario)
+    assert "T@broker-a:0 is not read yet: busy" in caplog.messages
+
+
+def test_a_seek_needs_a_queue_that_is_read() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        async with polling(world) as consumer:
+            await consumer.assign([OTHER])
+            with pytest.raises(ClientError, match="T@broker-a:0 is not one of the queues being read"):
+                await consumer.seek(QUEUE, 0)
+            with pytest.raises(ClientError, match="has assigned queues: it can either subscribe or assign"):
+                await consumer.subscribe("T")
+            with pytest.raises(TypeError, match="timestamp_ms is 'now', milliseconds since 1970 expected"):
+                await consumer.offset_for_time(OTHER, "now")  # type: ignore[arg-type]  # what is tested
+
+    play(scenario)
+
+
+def test_a_message_is_acknowledged_once_and_only_while_its_queue_is_read() -> None:
+    async def scenario(world: World) -> None:
+        await fill(world, QUEUE, 2)
+        await fill(world, OTHER, 1)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE, OTHER])
+            await asyncio.sleep(1)
+            messages = consumer.unacknowledged()
+            first, second, third = [await anext(messages) for _ in range(3)]
+            assert [each.queue for each in (first, second, third)] == [QUEUE, OTHER, QUEUE]
+            assert await consumer.acknowledge(second)
+            assert not await consumer.acknowledge(second)
+            held = consumer._queues.process_queues()[0]
+            assert (held.begun_count, held.consumed_s) == (2, pytest.approx(held.consumed_s))
+            held.is_dropped = True
+            assert not await consumer.acknowledge(first)
+
+    play(scenario)
+
+
+def test_an_operators_reset_moves_a_queue_that_is_read() -> None:
+    async def scenario(world: World) -> None:
+        await fill(world, QUEUE, 3)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            await asyncio.sleep(1)
+            consumer.reset_offsets("T", {QUEUE: 2})
+            await asyncio.sleep(1)
+            assert [message.queue_offset for message in await consumer.poll()] == [2]
+
+    play(scenario)

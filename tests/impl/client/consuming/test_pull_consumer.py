@@ -1,14 +1,17 @@
 """Tests that a pull consumer registers before it commits: 5.x accepts no offset of an unknown group."""
 
+import asyncio
+
 import pytest
 
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
-from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import ConsumerIds
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import ConsumerGroupRequest
 from mqproof.impl.remoting.message import Message
+from mqproof.spec.events import Event, Kind
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -33,5 +36,41 @@ def test_a_name_that_is_not_allowed_is_refused() -> None:
             PullConsumer(world.session, "a b")
         with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
             await PullConsumer(world.session, "G").queues("T x")
+
+    play(scenario)
+
+
+def test_what_is_read_and_committed_is_recorded_in_the_event_log() -> None:
+    async def scenario(world: World) -> list[Event]:
+        await world.producer.send(Message("T", b"x", {"TAGS": "A"}), QUEUE)
+        await asyncio.sleep(0.1)
+        consumer = PullConsumer(world.session, "G2", world.event_log("c"))
+        assert len(await consumer.queues("T")) == 4
+        assert len((await consumer.pull(QUEUE, 0, tags="A")).messages) == 1
+        await consumer.commit(QUEUE, 1)
+        await consumer.commit(QUEUE, 0, reset=True)
+        return [event for event in world.events if event.node == "c"]
+
+    events = play(scenario)
+    assert [(event.kind, event.queue_offset, event.attrs.get("reset")) for event in events] == [
+        (Kind.REBALANCE, None, None),
+        (Kind.SUBSCRIBE, None, None),
+        (Kind.DELIVER, 0, None),
+        (Kind.OFFSET_COMMIT, 1, None),
+        (Kind.OFFSET_COMMIT, 0, "true"),
+    ]
+    assert events[0].attrs["queues"] == "4"
+    assert events[1].attrs["expression"] == "A"
+
+
+def test_an_error_names_the_topic_whose_queues_are_not_known() -> None:
+    async def scenario(world: World) -> None:
+        with pytest.raises(NoRouteError, match="no name server knows topic Absent"):
+            await world.consumer.queues("Absent")
+        await world.namesrv.stop()
+        with pytest.raises(ClientError, match="queues of Absent: "):
+            await world.consumer.queues("Absent")
+        with pytest.raises(TypeError, match="timestamp_ms is 'now', milliseconds since 1970 expected"):
+            await world.consumer.search_offset(QUEUE, "now")  # type: ignore[arg-type]  # what is tested
 
     play(scenario)

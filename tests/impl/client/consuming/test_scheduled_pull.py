@@ -9,6 +9,8 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.remoting import bodies
+from mqproof.impl.remoting.java_json import ObjectKey
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play
 
@@ -171,3 +173,95 @@ def test_a_service_that_is_not_started_registers_nothing_and_cannot_be_stopped()
         await service.stop()
 
     play(scenario)
+
+
+def test_a_call_that_cancels_itself_does_not_end_the_stop() -> None:
+    async def scenario(world: World) -> list[str]:
+        await make_topic(world)
+        left: list[str] = []
+
+        async def task(_consumer: PullConsumer, _queue: MessageQueue) -> int:
+            await asyncio.sleep(5)
+            raise asyncio.CancelledError
+
+        async def leave(group: str) -> None:
+            left.append(group)
+
+        service = ScheduledPull(world.session, GROUP)
+        await service.start()
+        await service.register("T", task)
+        await asyncio.sleep(3)
+        world.session.leave_as_consumer = leave  # type: ignore[method-assign]
+        await service.stop()
+        return list(left)
+
+    assert play(scenario) == [GROUP]
+
+
+def test_a_task_runs_every_200_ms_unless_it_returns_another_delay(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        times_s: list[float] = []
+        pauses = iter([None, 1000, 0, None])
+
+        async def task(_consumer: PullConsumer, _queue: MessageQueue) -> int | None:
+            times_s.append(round(asyncio.get_running_loop().time() - begun_s, 4))
+            if len(times_s) == 5:
+                raise RuntimeError("injected")
+            return next(pauses, 100_000)
+
+        service = ScheduledPull(world.session, GROUP)
+        service._tasks["T"] = task
+        begun_s = asyncio.get_running_loop().time()
+        queue = MessageQueue("T", "broker-a", 0)
+        assert await service.gain(queue)
+        assert not await service.gain(queue)  # it is running already
+        await asyncio.sleep(10)
+        assert times_s == [0, 0.2, 1.2, 1.2, 1.4, 1.6]
+        assert service.owned() == [queue]
+        await service.lose(queue)
+        await asyncio.sleep(0.1)
+        assert (service.owned(), service._running) == ([], {})
+
+    play(scenario)
+    assert caplog.messages == ["the task failed on T@broker-a:0"]
+
+
+def test_administrators_see_the_queues_of_the_member_and_no_progress() -> None:
+    async def scenario(world: World) -> None:
+        service = ScheduledPull(world.session, GROUP)
+        queues = [MessageQueue("T", "broker-a", number) for number in (1, 0)]
+        service._leave = {queue: asyncio.Event() for queue in queues}
+        service._subscriptions.add("T")
+        info = service.running_info()
+        assert list(info.mq_table) == [
+            ObjectKey(bodies.MessageQueue("broker-a", each, "T")) for each in (0, 1)
+        ]
+        assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_ACTIVELY"
+        assert [each.topic for each in info.subscription_set] == ["T"]
+        assert service.progress("T") == {}
+
+    play(scenario)
+
+
+def test_a_reset_that_is_not_stored_is_logged_and_others_are_ignored(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        stored: list[tuple[MessageQueue, int, bool]] = []
+
+        async def commit(queue: MessageQueue, offset: int, *, reset: bool = False) -> None:
+            stored.append((queue, offset, reset))
+            raise ClientError("busy")
+
+        service = ScheduledPull(world.session, GROUP)
+        service._consumer.commit = commit  # type: ignore[method-assign]
+        mine, other = MessageQueue("T", "broker-a", 0), MessageQueue("U", "broker-a", 0)
+        service._leave = {mine: asyncio.Event(), other: asyncio.Event()}
+        service.reset_offsets("T", {mine: 7, other: 8, MessageQueue("T", "broker-a", 1): 9})
+        assert len(service._background) == 1
+        await asyncio.sleep(0.1)
+        assert stored == [(mine, 7, True)]
+        assert service._background == set()
+
+    play(scenario)
+    assert caplog.messages == ["an offset is not reset: busy"]
