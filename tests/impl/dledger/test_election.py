@@ -231,6 +231,7 @@ def test_heartbeats_of_an_earlier_leadership_confirm_nothing() -> None:
     _beaten(core, beats[0], 501.0)
     assert core.leads(502.0)
     _heart_beat(core, "n2", 2, 600.0)
+    assert not core._election.leads(601.0)
     _led(1100.0, core)
     assert core.state.term == 2
     assert not core.leads(1101.0)
