@@ -48,3 +48,16 @@ def test_a_vote_longer_than_a_name_is_refused() -> None:
     write_durably(disk, "currterm", b"currTerm=1\nvoteLeader=" + b"n" * 256)
     with pytest.raises(StoreError, match="voteLeader has 256 characters"):
         ballot_file.load(disk, "currterm")
+
+
+def test_only_lines_with_a_value_that_are_no_comments_count() -> None:
+    disk = SimulatedDisk()
+    text = b"currTerm=3\n#currTerm=4\n!currTerm=5\ncurrTerm\nvoteLeader = n1 \n# voteLeader=n2\n"
+    write_durably(disk, "currterm", text)
+    assert ballot_file.load(disk, "currterm") == Ballot(3, "n1")
+
+
+def test_the_largest_term_and_the_longest_name_are_read() -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "currterm", b"currTerm=%d\nvoteLeader=%s\n" % (TERM_MAX, b"n" * 255))
+    assert ballot_file.load(disk, "currterm") == Ballot(TERM_MAX, "n" * 255)

@@ -1,13 +1,15 @@
 """Tests the bytes of a ledger entry. Source: docs/reference/protocol/dledger.md, "DLedger files"."""
 
 import struct
+import zlib
 
 import msgspec
 import pytest
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import EntryError
-from mqproof.impl.dledger.rpc_bodies import NORMAL
+from mqproof.impl.dledger.limits import INDEX_MAX, POSITION_MAX, TERM_MAX
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL
 
 ENTRY = entry_format.make(index=7, term=3, magic=NORMAL, pos=96, body=b"hello")
 DATA = entry_format.encode(ENTRY)
@@ -54,3 +56,59 @@ def test_an_index_unit_has_the_position_of_its_entry() -> None:
     assert entry_format.decode_unit(entry_format.encode_unit(ENTRY)) == (96, 53, 7, 3)
     with pytest.raises(EntryError, match="a unit of 3 bytes"):
         entry_format.decode_unit(b"abc")
+
+
+def test_a_checksum_is_never_0_which_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zlib, "crc32", lambda *_: 0x8000_0000)
+    assert entry_format.make(7, 3, NORMAL, 96, b"hello").chain_crc == 1
+    monkeypatch.setattr(zlib, "crc32", lambda *_: 0x8000_0002)
+    assert entry_format.make(7, 3, NORMAL, 96, b"hello").chain_crc == 2
+
+
+@pytest.mark.parametrize(
+    ("front", "size"),
+    [
+        (struct.pack(">ii", NORMAL, 48), 48),
+        (struct.pack(">ii", NORMAL, 47), 0),
+        (struct.pack(">ii", NO_OP, 48), 48),
+        (struct.pack(">ii", 7, 48), 0),
+        (struct.pack(">ii", -1, 8), -1),
+        (struct.pack(">ii", NORMAL, 48)[:7], 0),
+    ],
+)
+def test_the_size_of_an_entry_is_read_from_its_first_8_bytes(front: bytes, size: int) -> None:
+    assert entry_format.peek(front) == size
+
+
+@pytest.mark.parametrize(
+    ("index", "term", "is_possible"),
+    [(0, 1, True), (-1, 1, False), (0, 0, False), (INDEX_MAX, TERM_MAX, True), (INDEX_MAX + 1, 1, False),
+     (0, TERM_MAX + 1, False)],
+)  # fmt: skip
+def test_an_entry_has_a_possible_index_and_term(index: int, term: int, is_possible: bool) -> None:
+    data = entry_format.encode(entry_format.make(index, term, NORMAL, 96, b"hello"))
+    unit = struct.pack(">iqiqq", NORMAL, 96, 53, index, term)
+    if is_possible:
+        assert entry_format.decode(data, 96).index == index
+        assert entry_format.decode_unit(unit) == (96, 53, index, term)
+        return
+    with pytest.raises(EntryError, match=f"index {index} and term {term}, at most"):
+        entry_format.decode(data, 96)
+    with pytest.raises(EntryError, match=f"index {index} and term {term}, at most"):
+        entry_format.decode_unit(unit)
+
+
+@pytest.mark.parametrize(
+    ("magic", "pos", "size", "complaint"),
+    [(7, 0, 48, "magic 7 in the index"), (NORMAL, -1, 48, "48 bytes at -1"), (NO_OP, 0, 47, "47 bytes at 0"),
+     (NORMAL, POSITION_MAX + 1, 48, f"48 bytes at {POSITION_MAX + 1}")],
+)  # fmt: skip
+def test_a_unit_that_describes_no_entry_is_refused(magic: int, pos: int, size: int, complaint: str) -> None:
+    with pytest.raises(EntryError, match=complaint):
+        entry_format.decode_unit(struct.pack(">iqiqq", magic, pos, size, 0, 1))
+    assert entry_format.decode_unit(struct.pack(">iqiqq", NO_OP, POSITION_MAX, 48, 0, 1)) == (
+        POSITION_MAX,
+        48,
+        0,
+        1,
+    )

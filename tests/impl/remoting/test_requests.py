@@ -9,6 +9,7 @@ from mqproof.impl.namesrv.server import PROCESSORS as OF_NAME_SERVER
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import Header
 from mqproof.impl.remoting.requests import BODIES_USED, FORMS, limited, limiting
 
 OF_FILTER_SERVER = {RequestCode.REGISTER_MESSAGE_FILTER_CLASS}
@@ -23,6 +24,14 @@ BODIES = sorted(
 
 def test_every_request_code_of_a_server_has_a_form() -> None:
     assert set(FORMS) == set(OF_BROKER) | set(OF_NAME_SERVER) | OF_FILTER_SERVER
+
+
+def test_every_form_names_a_header_and_a_body_and_gives_the_body_room() -> None:
+    for code, form in FORMS.items():
+        assert form.header is None or issubclass(form.header, Header), code
+        assert form.body is None or not issubclass(form.body, Header), code
+        room = form.body_bytes_max
+        assert room >= 1 << 20 if form.body else room == 0, f"request {code} has a body of {room} bytes"
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=lambda kind: kind.__name__)

@@ -1,0 +1,245 @@
+"""Tests the sizes and the times of pushes, and what a follower keeps of them.
+
+Source: docs/reference/protocol/dledger.md. Method: one core; the test plays the other members. Entry `n` has
+a body of 10 bytes and the position 58 n.
+"""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from mqproof.impl.dledger import log_replication
+from mqproof.impl.dledger.changes import Ballot, Refused, Written
+from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.core import Core
+from mqproof.impl.dledger.rpc_bodies import (
+    NORMAL,
+    Entry,
+    HeartBeatRequest,
+    PushRequest,
+    PushResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from mqproof.impl.dledger.terms import Terms
+
+SIZE = 58
+CONFIG = GroupConfig("g", "n0", ("n0", "n1", "n2"), window=1000)
+
+
+def _entry(index: int, term: int = 1) -> Entry:
+    return Entry(NORMAL, SIZE, index, term, SIZE * index, body=bytes(10))
+
+
+def _leading(config: GroupConfig = CONFIG, terms: tuple[int, ...] = (), term: int = 2) -> Core:
+    """Return n0 as the leader of that term, elected at 2000 ms, with a no-op after these entries."""
+    core = Core(config, Ballot(term, None), Terms(terms), Random(1), 0.0)
+    core.state.durable = len(terms) - 1
+    core.tick(2000.0)
+    core.take_changes()
+    vote = next(each for each in core.take_messages(_entry, 2000.0)[0] if isinstance(each, VoteRequest))
+    yes = VoteResponse("g", "n0", vote.remote_id, None, term, vote_result=Vote.ACCEPT)
+    core.answered(vote, yes, 2000.0)
+    return core
+
+
+def _pushes(core: Core, now: float, member: str = "n1") -> list[PushRequest]:
+    core.take_changes()
+    requests = core.take_messages(_entry, now)[0]
+    return [each for each in requests if isinstance(each, PushRequest) and each.remote_id == member]
+
+
+def _pushed(core: Core, asked: PushRequest, now: float, **fields: int) -> None:
+    code = ResponseCode(fields.pop("code", ResponseCode.SUCCESS))
+    answer = PushResponse("g", "n0", asked.remote_id, "n0", asked.term, code, **fields)
+    core.answered(asked, answer, now)
+
+
+def _matched(core: Core, now: float) -> list[PushRequest]:
+    """Answer the first comparison, and return the pushes that follow."""
+    (compare,) = _pushes(core, now)
+    assert compare.type is PushType.COMPARE
+    _pushed(core, compare, now, index=compare.pre_log_index)
+    return _pushes(core, now)
+
+
+def _back_to(core: Core, index: int, now: float) -> list[PushRequest]:
+    """Let the follower have nothing after `index`, and return the pushes that follow."""
+    (compare,) = _pushes(core, now)
+    _pushed(core, compare, now, code=ResponseCode.INCONSISTENT_STATE, end_index=index)
+    if index < 0:
+        return _pushes(core, now)
+    return _matched(core, now)
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "counts"),
+    [(3 * SIZE, [3, 3, 2]), (3 * SIZE - 1, [2, 2, 2, 2]), (SIZE, [1] * 8), (1, [1] * 8), (8 * SIZE, [8])],
+)
+def test_a_batch_has_so_many_bytes_and_at_least_one_entry(bytes_max: int, counts: list[int]) -> None:
+    core = _leading(replace(CONFIG, batch_bytes_max=bytes_max), (1,) * 7)
+    pushes = _back_to(core, -1, 2001.0)
+    assert [len(push.batch_entry) for push in pushes] == [push.count for push in pushes] == counts
+    assert [push.total_size for push in pushes] == [count * SIZE for count in counts]
+    assert pushes[0].pre_log_index == -1
+    assert [push.pre_log_index for push in pushes[1:]] == [push.batch_entry[-1].index for push in pushes[:-1]]
+
+
+def test_a_batch_has_so_many_entries() -> None:
+    core = _leading(replace(CONFIG, batch_entries_max=3), (1,) * 7)
+    assert [push.count for push in _back_to(core, -1, 2001.0)] == [3, 3, 2]
+
+
+def test_so_many_entries_are_sent_without_an_answer() -> None:
+    core = _leading(replace(CONFIG, batch_entries_max=2, window=4), (1,) * 9)
+    first = _back_to(core, -1, 2001.0)
+    assert [push.batch_entry[0].index for push in first] == [0, 2]
+    assert _pushes(core, 2002.0) == []
+    _pushed(core, first[0], 2003.0, index=1)
+    assert [push.batch_entry[0].index for push in _pushes(core, 2003.0)] == [4]
+
+
+@pytest.mark.parametrize(
+    ("end_index", "x_index", "next_one"),
+    [(-1, -1, 0), (2, -1, 3), (6, 4, 4), (6, 6, 6), (3, 6, 4), (6, 7, 7), (9, 0, 0), (9, -1, 7)],
+)
+def test_the_leader_looks_further_back_where_the_logs_may_agree(
+    end_index: int, x_index: int, next_one: int
+) -> None:
+    """`end_index` is the follower's last entry, `x_index` the first one of its conflicting term."""
+    core = _leading(CONFIG, (1,) * 8)
+    (compare,) = _pushes(core, 2001.0)
+    assert compare.pre_log_index == 7
+    _pushed(
+        core,
+        compare,
+        2001.0,
+        code=ResponseCode.INCONSISTENT_STATE,
+        end_index=end_index,
+        x_index=x_index,
+    )
+    (again,) = _pushes(core, 2001.0)[:1]
+    assert again.pre_log_index == next_one - 1
+
+
+def test_the_leader_does_not_look_behind_what_a_follower_has_acknowledged() -> None:
+    core = _leading(replace(CONFIG, batch_entries_max=2), (1,) * 8)
+    pushes = _back_to(core, 1, 2001.0)
+    _pushed(core, pushes[0], 2002.0, index=3)
+    _pushed(core, pushes[2], 2003.0, code=ResponseCode.INCONSISTENT_STATE, end_index=6, x_index=2)
+    (compare,) = _pushes(core, 2003.0)
+    assert compare.pre_log_index == 3, "entry 3 is acknowledged, so the logs agree up to it"
+
+
+def test_an_unanswered_push_is_repeated_after_its_time() -> None:
+    core = _leading(CONFIG, (1,) * 3)
+    (compare,) = _pushes(core, 2001.0)
+    assert core._leading.deadline() == 3001
+    assert _pushes(core, 3000.0) == []
+    (again,) = _pushes(core, 3001.0)
+    assert (again.type, again.pre_log_index) == (PushType.COMPARE, compare.pre_log_index)
+
+
+def test_an_idle_follower_receives_the_committed_index_once() -> None:
+    core = _leading(CONFIG)
+    (push,) = _pushes(core, 2001.0)
+    core.flushed(0)
+    _pushed(core, push, 2010.0, index=0)
+    assert core.state.commit == 0
+    assert core._leading.deadline() == 3001
+    assert _pushes(core, 3000.0) == []
+    (news,) = _pushes(core, 3001.0)
+    assert (news.type, news.commit_index, news.batch_entry) == (PushType.COMMIT, 0, ())
+    _pushed(core, news, 3002.0, index=-1)
+    assert _pushes(core, 9000.0) == []
+
+
+def test_an_acknowledgement_of_what_was_not_sent_is_refused() -> None:
+    core = _leading(CONFIG)
+    (push,) = _pushes(core, 2001.0)
+    _pushed(core, push, 2002.0, index=1)
+    assert core.take_changes() == [Refused("n1", "an acknowledgement of entry 1, which it was not sent")]
+    assert core.state.commit == -1
+
+
+# Followers.
+
+
+def _following(config: GroupConfig = CONFIG, terms: tuple[int, ...] = (1,)) -> Core:
+    """Return n0, which follows n1 in term 1."""
+    core = Core(config, Ballot(1, None), Terms(terms), Random(1), 0.0)
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 1), 1.0)
+    core.take_changes()
+    core.take_messages(_entry, 1.0)
+    return core
+
+
+def _push(core: Core, first: int, last: int, commit: int = -1) -> None:
+    batch = tuple(_entry(index) for index in range(first, last + 1))
+    push = PushRequest(
+        "g", "n0", "n1", "n1", 1, type=PushType.APPEND, pre_log_index=first - 1, pre_log_term=1,
+        batch_entry=batch, count=len(batch), commit_index=commit,
+    )  # fmt: skip
+    core.handle(push, 2.0)
+
+
+def _written(core: Core) -> list[int]:
+    return [change.entry.index for change in core.take_changes() if isinstance(change, Written)]
+
+
+@pytest.mark.parametrize(("bytes_max", "kept"), [(30, True), (29, False)])
+def test_early_pushes_are_kept_up_to_a_number_of_bytes(
+    bytes_max: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_replication, "_EARLY_BYTES_MAX", bytes_max)
+    core = _following()
+    _push(core, 3, 4)
+    _push(core, 3, 4)  # repeated: it counts once
+    _push(core, 5, 5)
+    _push(core, 1, 2)
+    assert _written(core) == ([1, 2, 3, 4, 5] if kept else [1, 2, 3, 4])
+
+
+def test_early_pushes_do_not_count_any_more_after_they_were_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_replication, "_EARLY_BYTES_MAX", 20)
+    core = _following()
+    _push(core, 2, 3)
+    _push(core, 1, 1)
+    _push(core, 5, 6)
+    _push(core, 4, 4)
+    assert _written(core) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(("number_max", "written"), [(2, [1, 2, 3]), (1, [1, 2])])
+def test_so_many_early_pushes_are_kept(
+    number_max: int, written: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_replication, "_EARLY_MAX", number_max)
+    core = _following()
+    for index in (2, 3, 1):
+        _push(core, index, index)
+    assert _written(core) == written
+
+
+@pytest.mark.parametrize(
+    ("terms", "before", "x_term", "x_index", "end"),
+    [((1, 1, 1), (2, 2), 1, 0, 2), ((1, 2, 2), (2, 1), 2, 1, 2), ((1,), (1, 1), 0, -1, 0)],
+)
+def test_a_follower_names_the_first_entry_of_its_conflicting_term(
+    terms: tuple[int, ...], before: tuple[int, int], x_term: int, x_index: int, end: int
+) -> None:
+    core = Core(CONFIG, Ballot(3, None), Terms(terms), Random(1), 0.0)
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 3), 1.0)
+    core.take_changes()
+    core.take_messages(_entry, 1.0)
+    compare = PushRequest(
+        "g", "n0", "n1", "n1", 3, type=PushType.COMPARE, pre_log_index=before[0], pre_log_term=before[1]
+    )
+    core.handle(compare, 2.0)
+    core.take_changes()
+    ((_, answer),) = core.take_messages(_entry, 2.0)[1]
+    assert isinstance(answer, PushResponse)
+    assert answer.code == ResponseCode.INCONSISTENT_STATE
+    assert (answer.x_term, answer.x_index, answer.end_index) == (x_term, x_index, end)
