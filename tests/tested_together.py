@@ -152,7 +152,6 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "impl/console/pages": ("impl/console/test_application",),
         "impl/broker/processors": ("impl/broker/processors/test_broker_admin",),
         "impl/broker/requests": ("impl/broker/processors/test_groups",),
-        "impl/broker/state": ("impl/broker/processors/test_groups",),
         "impl/chaos": ("impl/chaos/test_fault_table",),
         "impl/client/connection": (
             *("impl/client/connection/test_name_server_choice", "impl/admin/test_cli"),

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from mqproof.impl.broker.state import consumer_filters
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable, FilterData
 from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.remoting.bodies import GroupFilter, Subscription
@@ -175,3 +176,65 @@ def test_a_slave_is_sent_the_latest_expressions_of_a_few_megabytes() -> None:
     shared = master.shared()
     assert 900 < len(shared) < 1100
     assert [each.client_version for each in shared[:2]] == [1099, 1098]
+
+
+def test_the_end_of_a_group_is_the_time_at_which_it_left_and_a_repeated_heartbeat_renews_nothing() -> None:
+    with closing(SimulatedLoop()) as loop:
+        filters = table(simulated(loop, SimulatedNetwork()))
+    filters.register("G", [by_sql("a = 1", 5), by_sql("b = 1", 5, "U")], 100)
+    for now_ms in (200, 300):
+        filters.register("G", [by_sql("a = 1", 5)], now_ms)
+    assert dead_times(filters) == {"T": 0, "U": 200}
+    for now_ms in (400, 500):
+        filters.group_left("G", now_ms)
+    assert dead_times(filters) == {"T": 400, "U": 200}
+    filters.register("G", [by_sql("a = 1", 6)], 600)
+    known = filters.get("T", "G")
+    assert known is not None
+    assert (known.client_version, known.born_time, known.dead_time) == (6, 100, 0), "the text is the same"
+
+
+def dead_times(filters: ConsumerFilterTable) -> dict[str, int]:
+    found = {topic: filters.get(topic, "G") for topic in ("T", "U")}
+    return {topic: data.dead_time for topic, data in found.items() if data is not None}
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "dead_ms", "is_adopted"),
+    [
+        (4, "a = 2", 300, False),
+        (5, "a = 2", 300, True),
+        (6, "a = 1", 300, True),
+        (5, "a = 1", 300, False),
+        (5, "a = 1", 200 + DAY_MS // 2 - 1, False),
+        (5, "a = 1", 200 + DAY_MS // 2, True),
+    ],
+)
+def test_a_slave_adopts_a_change_or_an_end_half_a_day_later(
+    version: int, text: str, dead_ms: int, is_adopted: bool
+) -> None:
+    with closing(SimulatedLoop()) as loop:
+        slave = table(simulated(loop, SimulatedNetwork()))
+    slave.register("G", [by_sql("a = 1", 5)], 100)
+    slave.group_left("G", 200)
+    before = slave.get("T", "G")
+    slave.adopt([GroupFilter("T", "G", text, 50, version, dead_ms)], 10**9)
+    adopted = FilterData("T", "G", text, born_time=50, client_version=version, dead_time=dead_ms)
+    assert slave.get("T", "G") == (adopted if is_adopted else before)
+
+
+def test_the_number_of_expressions_is_limited(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(consumer_filters, "FILTERS_MAX", 2)
+    with closing(SimulatedLoop()) as loop:
+        own, slave = (table(simulated(loop, SimulatedNetwork())) for _ in range(2))
+    for group in ("G1", "G2", "G3"):
+        own.register(group, [by_sql("a = 1", 5)], 100)
+    own.register("G2", [by_sql("a = 2", 6)], 200)
+    slave.adopt([GroupFilter("T", f"G{number}", "a = 1") for number in range(1, 4)], 100)
+    found = [[each.get("T", group) for group in ("G1", "G2", "G3")] for each in (own, slave)]
+    assert [[data is not None for data in row] for row in found] == [[True, True, False]] * 2
+    assert found[0][1] is not None
+    assert found[0][1].expression == "a = 2"
+    assert "the expression of group G3 is not kept: there are 2" in caplog.text

@@ -161,3 +161,45 @@ def test_a_cancelled_write_is_made_up_by_the_next_one() -> None:
         assert on_disk(disk) == {"one"}
 
     run_simulated(main(), loop)
+
+
+def test_an_immediate_write_has_the_version_and_the_values_and_is_made_once() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        groups = table(loop, disk)
+        groups.persist_now()
+        assert not disk.exists(PATH), "nothing has changed"
+        groups.add_now({"one": ONE})
+        groups.add_now({})
+        groups.add_now({"two": TWO})
+        groups.persist_now()
+        stored = read_config(disk, PATH, SubscriptionGroups)
+        assert stored == SubscriptionGroups(groups.version, {"one": ONE, "two": TWO})
+        assert groups.version.counter == 2
+        disk.lose(PATH)
+        groups.persist_now()
+        assert not disk.exists(PATH)
+        groups.write_at_next_persist()
+        groups.persist_now()
+        assert on_disk(disk) == {"one", "two"}
+
+    run_simulated(main(), loop)
+
+
+def test_the_length_counts_changes_that_are_not_written_yet() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> list[int]:
+        groups = table(loop, disk)
+        groups.add_now({"zero": ONE})
+        lengths = [len(groups)]
+        changes = []
+        for name in ("one", "two", "three"):
+            changes.append(asyncio.create_task(groups.change({name: ONE})))
+            await asyncio.sleep(0)
+            lengths.append(len(groups))
+        await asyncio.gather(*changes)
+        return [*lengths, len(groups)]
+
+    assert run_simulated(main(), loop) == [1, 2, 3, 4, 4]

@@ -4,6 +4,7 @@ Source: docs/reference/protocol/offsets.md, "Consumer offsets".
 """
 
 import asyncio
+import json
 from contextlib import closing
 
 import pytest
@@ -183,3 +184,81 @@ def test_a_cancelled_write_is_made_up_by_the_next_one() -> None:
         assert table(loop, disk).query("G", "T", 0) == 7
 
     run_simulated(main(), loop)
+
+
+def test_a_group_gets_the_offsets_of_another_one_in_one_topic() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = table(loop, SimulatedDisk())
+    for group, topic, queue_id, offset in (
+        *(("source", "T", 0, 7), ("source", "T", 1, 3), ("source", "U", 0, 9)),
+        *(("own", "T", 1, 5), ("own", "T", 2, 5), ("own", "U", 0, 1)),
+    ):
+        offsets.commit(group, topic, queue_id, offset)
+    offsets.clone("source", "own", "T")
+    offsets.clone("source", "new", "T")
+    offsets.clone("unknown", "own", "T")
+    offsets.clone("source", "own", "V")
+    assert offsets.of_group("own", "T") == offsets.of_group("new", "T") == {0: 7, 1: 3}
+    assert offsets.of_group("source", "T") == {0: 7, 1: 3}
+    assert (offsets.of_group("own", "U"), offsets.of_group("own", "V")) == ({0: 1}, {})
+
+
+def test_a_slave_sends_no_offset_of_a_queue_that_its_group_has_no_more() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = slave(loop, SimulatedDisk())
+    offsets.commit("own", "T", 2, 5)
+    offsets.commit("source", "T", 0, 0)
+    offsets.clone("source", "own", "T")
+    assert offsets.newer_than({"T@source": {0: 0}}) == [("T", "own", 0, 0)]
+
+
+def test_the_answer_to_a_slave_has_all_offsets_and_a_version_that_grows_with_each_write() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        offsets = table(loop, SimulatedDisk())
+        offsets.commit("G", "T", 0, 7)
+        await asyncio.sleep(2)
+        answers = [json.loads(offsets.answer())]
+        for _ in range(2):  # the second time, nothing has changed
+            await offsets.persist()
+            answers.append(json.loads(offsets.answer()))
+        began_ms = answers[0]["dataVersion"]["timestamp"]
+        assert [each["offsetTable"] for each in answers] == [{"T@G": {"0": 7}}] * 3
+        before, after = (
+            {"counter": 0, "timestamp": began_ms},
+            {"counter": 1, "timestamp": began_ms + 2000},
+        )
+        assert [each["dataVersion"] for each in answers] == [before, after, after]
+
+    run_simulated(main(), loop)
+
+
+def test_the_offsets_of_a_topic_or_of_a_group_are_removed_and_no_others() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        offsets = slave(loop, disk)
+        for group, topic in (("G", "T"), ("H", "T"), ("G", "U"), ("H", "U"), ("T", "G")):
+            offsets.commit(group, topic, 0, 5)
+        assert (offsets.topics_of("G"), offsets.groups_of("T")) == (["T", "U"], ["G", "H"])
+        await offsets.persist()
+        offsets.remove_topic("T")
+        assert offsets.pairs() == [("U", "G"), ("U", "H"), ("G", "T")]
+        offsets.remove_group("G")
+        assert offsets.pairs() == [("U", "H"), ("G", "T")]
+        assert offsets.unsent == {("U@H", 0), ("G@T", 0)}
+        await offsets.persist()
+        assert sorted(table(loop, disk).pairs()) == [("G", "T"), ("U", "H")]
+
+    run_simulated(main(), loop)
+
+
+def test_a_slave_takes_no_more_pairs_from_its_master_than_the_limit() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = OffsetTable(PATH, simulated(loop, SimulatedNetwork()), pairs_max=2)
+    offsets.follow()
+    offsets.merge({f"T@G{number}": {0: number} for number in range(3)})
+    offsets.merge({"T@G1": {0: 8}})
+    assert offsets.pairs() == [("T", "G0"), ("T", "G1")]
+    assert offsets.query("G1", "T", 0) == 8

@@ -120,3 +120,11 @@ def test_the_memory_of_ends_and_operations_is_bounded(monkeypatch) -> None:  # t
     assert made.progress(4) == (0, 0)
     made.drop(0)
     assert made.progress(4) == (5, 4)
+
+
+def test_a_copy_that_was_added_when_it_was_put_is_not_replaced_when_it_is_read() -> None:
+    made = table(half(0))
+    put = half(0, 1, 1)._replace(stored_ms=70)
+    made.add(put)
+    made.add(half(0, 1, 1)._replace(stored_ms=71))
+    assert made.find(0) == put

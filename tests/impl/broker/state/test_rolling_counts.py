@@ -57,3 +57,19 @@ def test_the_number_of_keys_that_peers_can_create_is_limited(monkeypatch: pytest
     counts.roll(20.0)
     known = [key for key in ("0", "1", "2", "3", "late") if counts.windows("N", key, 20.0)]
     assert known == ["0", "1"]
+
+
+def test_forgotten_keys_are_searched_once_an_hour() -> None:
+    counts = RollingCounts()
+    counts.add("N", "k", 1)
+    counts.roll(10.0)
+    day_s, hour_s = 24 * 3600, 3600
+    counts.roll(day_s - 600.0)  # a search that finds nothing
+    counts.roll(day_s - 600.0 + hour_s - 1)
+    assert counts.windows("N", "k", day_s + hour_s) == (
+        Counted(0, 0, 60.0),
+        Counted(0, 0, 3600.0),
+        Counted(0, 0, 86_400.0),
+    )
+    counts.roll(day_s - 600.0 + hour_s)
+    assert counts.windows("N", "k", day_s + hour_s) is None

@@ -2,11 +2,13 @@
 
 import pytest
 
-from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, TopicTable, built_in
-from mqproof.impl.remoting.bodies import PERM_READ_WRITE
+from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, TopicTable, built_in, is_system_topic
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, DataVersion, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.errors import StoreError
 
@@ -100,5 +102,146 @@ def test_a_file_that_is_not_a_topic_table_is_refused_by_name() -> None:
         disk.create(PATH, 3).write(0, b"{x}")
         with pytest.raises(StoreError, match=r"topics\.json: TopicConfigs"):
             loaded(loop, disk)
+
+    run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_system"),
+    [
+        ("TBW102", True),
+        ("b", True),
+        ("C", True),
+        ("C_REPLY_TOPIC", True),
+        ("rmq_sys_anything", True),
+        ("rmq_sy", False),
+        ("RMQ_SYS_OTHER", False),
+        ("T", False),
+    ],
+)
+def test_a_system_topic_has_a_known_name_that_of_its_broker_or_the_prefix(
+    topic: str, is_system: bool
+) -> None:
+    assert is_system_topic(topic, "b", "C") is is_system
+
+
+@pytest.mark.parametrize(("permission", "registered"), [(6, 7), (4, 5), (2, 3), (0, 1)])
+def test_the_permissions_of_the_broker_limit_those_that_name_servers_get(
+    permission: int, registered: int
+) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = loaded(loop, SimulatedDisk())
+        await table.put(TopicConfig(topic_name="readable", perm=PERM_READ_WRITE & 4))
+        found = table.registered(permission).topic_config_table
+        assert found[DEFAULT_TOPIC].perm == registered
+        assert found["readable"].perm == permission & 4
+        assert table.registered(permission).data_version == table.snapshot().data_version
+        assert table.snapshot().topic_config_table[DEFAULT_TOPIC].perm == 7
+
+    run_simulated(main(), loop)
+
+
+def test_the_number_of_topics_is_limited_also_in_one_request() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = loaded(loop, SimulatedDisk())
+        assert len(table) == 8
+        with pytest.raises(RefusedError, match="there are 8 topics, which is the limit") as refused:
+            await table.ensure_all({f"T{number}": 1 for number in range(5)})
+        assert refused.value.code == ResponseCode.SYSTEM_BUSY
+        await table.ensure_all({f"T{number}": 2 for number in range(4)})
+        assert len(table) == 12
+        await table.put(TopicConfig(topic_name="T0", perm=4))
+        await table.ensure("T1", 9)
+        with pytest.raises(RefusedError, match="there are 12 topics"):
+            await table.ensure("T4", 1)
+        await table.delete(["T0", "unknown"])
+        assert (await table.ensure("T4", 3)).write_queue_nums == 3
+        topic = table.get("T1")
+        assert topic is not None
+        assert (topic.read_queue_nums, topic.perm) == (2, PERM_READ_WRITE)
+
+    run_simulated(main(), loop)
+
+
+def test_new_topics_count_for_their_creator_until_they_are_deleted_or_not_written() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    class Client:
+        remote = ("10.0.0.1", 1)
+
+    def refuse(step: Step) -> None:
+        raise OSError("injected")
+
+    async def main() -> None:
+        table = TopicTable(PATH, runtime(loop, disk), topics_max=4000, queues_max=64)
+        client, seen = Client(), 0
+
+        def count() -> None:
+            nonlocal seen
+            seen += 1
+
+        table.on_change = count
+        await table.ensure_all({f"T{number}": 1 for number in range(1000)}, client)
+        with pytest.raises(RefusedError, match="1000 topics of this connection") as refused:
+            await table.ensure("T", 1, by=client)
+        assert refused.value.code == ResponseCode.SYSTEM_BUSY
+        await table.ensure("T", 1)
+        await table.delete(["T1", "T2"])
+        assert table.budget.used == 998
+        disk.on_step = refuse
+        with pytest.raises(OSError, match="injected"):
+            await table.ensure("T1", 1, by=client)
+        disk.on_step = None
+        assert (table.budget.used, seen) == (998, 3)
+
+    run_simulated(main(), loop)
+
+
+def test_a_slave_adopts_the_topics_of_its_master_once_for_each_version() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        table = loaded(loop, disk)
+        seen: list[int] = []
+        table.on_change = lambda: seen.append(len(table))
+        masters = TopicConfigs(DataVersion(9, 5), {"T": TopicConfig(topic_name="T")})
+        await table.adopt(masters)
+        await table.adopt(TopicConfigs(masters.data_version, {}))
+        assert (table.snapshot(), seen) == (masters, [1])
+        disk.lose_power()
+        assert loaded(loop, disk).get("T") is not None
+        table.registered_otherwise()
+        assert (table.snapshot().data_version.counter, seen) == (10, [1, 1])
+
+    run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize("content", [None, b"{x}"])
+def test_topics_that_have_queues_are_rebuilt_when_their_file_is_lost(
+    content: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+    if content is not None:
+        disk.create(PATH, len(content)).write(0, content)
+
+    async def main() -> None:
+        table = TopicTable(PATH, runtime(loop, disk), topics_max=12, queues_max=64)
+        defaults = [TopicConfig(topic_name="U", perm=4)]
+        is_ours = table.load(defaults, with_queues={"T": 3, "U": 2})
+        topic, other = table.get("T"), table.get("U")
+        assert topic is not None
+        assert other is not None
+        assert (topic.write_queue_nums, topic.read_queue_nums, topic.perm) == (3, 3, PERM_READ_WRITE)
+        assert (other.write_queue_nums, other.perm) == (2, PERM_READ_WRITE)
+        assert "2 topics are rebuilt" in caplog.text
+        assert "T U" in caplog.text
+        assert not is_ours
+        again = TopicTable(PATH, runtime(loop, disk), topics_max=12, queues_max=64)
+        assert again.load([], with_queues={"V": 1})
+        assert (again.snapshot(), again.get("V")) == (table.snapshot(), None)
 
     run_simulated(main(), loop)

@@ -35,3 +35,39 @@ def test_a_known_series_is_counted_also_at_the_limit() -> None:
         traffic.delivered("T", "G", 1, 10)
         traffic.dead_letter("T", "G")
     assert (traffic.outgoing["T", "G"].messages, traffic.dead_letters) == (2, {("T", "G"): 2})
+
+
+def test_sizes_are_counted_up_to_one_four_and_512_kib_and_one_two_and_four_mib() -> None:
+    traffic = Traffic()
+    bounds = (1024, 4096, 524_288, 1_048_576, 2_097_152, 4_194_304)
+    for bound in bounds:
+        traffic.stored("T", "normal", 1, bound)
+    sizes = traffic.incoming["T", "normal"].sizes
+    assert sizes.counts == [1, 1, 1, 1, 1, 1, 0]
+    for bound in bounds:
+        traffic.stored("T", "normal", 2, 2 * bound + 2)
+    assert sizes.counts == [1, 2, 2, 2, 2, 2, 1], "a batch counts as one message of the mean size"
+
+
+def test_topics_and_groups_are_counted_apart_also_if_they_have_the_same_names() -> None:
+    traffic = Traffic()
+    for topic, group in (("A", "B"), ("B", "A"), ("A", "A")):
+        traffic.delivered(topic, group, 1, 10)
+        traffic.delivered(topic, group, 2, 20)
+        traffic.dead_letter(topic, group)
+    assert {key: (each.messages, each.bytes) for key, each in traffic.outgoing.items()} == {
+        ("A", "B"): (3, 30),
+        ("B", "A"): (3, 30),
+        ("A", "A"): (3, 30),
+    }
+    assert traffic.dead_letters == {("A", "B"): 1, ("B", "A"): 1, ("A", "A"): 1}
+    traffic.transaction_ended("A", committed=True)
+    traffic.transaction_ended("A", committed=True)
+    assert (traffic.committed, traffic.rolled_back) == ({"A": 2}, {})
+
+
+def test_five_thousand_series_of_one_metric_are_kept() -> None:
+    traffic = Traffic()
+    for number in range(5001):
+        traffic.transaction_ended(f"T{number}", committed=False)
+    assert (len(traffic.rolled_back), traffic.rolled_back[OTHERS]) == (5001, 1)

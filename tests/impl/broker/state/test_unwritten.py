@@ -35,3 +35,10 @@ def test_a_write_that_fails_or_is_cancelled_forgets_no_change(
     with pytest.raises(error):
         fail()
     assert changes.is_any is (before or meanwhile)
+
+
+def test_nothing_is_unwritten_at_first() -> None:
+    changes = Unwritten()
+    with changes.writing():
+        pass
+    assert not changes.is_any

@@ -74,11 +74,26 @@ def test_a_record_is_needed_until_the_end_of_its_message_is_durable() -> None:
 
 def test_the_heap_does_not_grow_with_messages_that_are_recalled() -> None:
     made, chance = WaitingTimers(), random.Random(0)
-    for place in range(20_000):
+    for place in range(6000):
         made.add(waiting(place, chance.randrange(10**6)))
         if place >= 10:
             made.finish(place - 10, None)
     assert len(made) == 10
-    assert len(made._heap) < 5000
+    assert len(made._heap) < 3000
     dues = sorted(one.due_ms for one in made.all_waiting())
     assert [one.due_ms for one in made.take_due(10**6, 99, 0)] == dues
+
+
+def test_a_message_is_held_once_and_one_that_is_not_known_never() -> None:
+    made = table(waiting(0, 30), waiting(1, 40))
+    assert made.hold(0, 500)
+    assert not made.hold(0, 600)
+    assert not made.hold(9, 500)
+    assert made.hold(1, 0), "the end of the log is no message"
+    made.release(0)
+    made.release(0)
+    assert made.hold(0, 500)
+    made.finish(0, None)
+    assert not made.hold(0, 500)
+    made.release(1)
+    assert [one.place for one in made.take_due(99, 9, 0)] == [1]
