@@ -152,6 +152,8 @@ class Core:
             return ResponseCode.NOT_LEADER
         if member not in self.config.peers:
             return ResponseCode.UNKNOWN_MEMBER
+        if self._is_handing_over:  # if this one failed, the other could still succeed
+            return ResponseCode.LEADER_TRANSFERRING
         if self._leading.is_leading and self._leading.lag(member) > self.config.transfer_lag_max:
             return ResponseCode.FALL_BEHIND_TOO_MUCH
         self._transfer = _Transfer(member, state.term, now + self.config.transfer_ms)
@@ -211,11 +213,12 @@ class Core:
         return at
 
     def leads(self, now: float) -> bool:
-        """Return whether the member leads, a quorum has just confirmed that, and no transfer is under way.
+        """Return whether the member may answer clients.
 
-        Only then may the member answer clients.
+        It leads, a quorum has just confirmed that, it knows what is committed, and no transfer is under way.
         """
-        return self._election.leads(now) and not self._is_handing_over
+        knows = self.state.terms.at(self.state.commit) == self.state.term
+        return self._election.leads(now) and knows and not self._is_handing_over
 
     # -- internals
 

@@ -107,7 +107,7 @@ SteppedDown ==
                 /\ HandleHeartBeat(m)
            \/ Event.reason = "answer" /\ ReceivedLate(n, Event.term)
            \/ Event.reason \in {"silence", "transfer"} /\ GiveUp(n)
-           \/ Event.reason = "no_quorum" /\ StepDown(n)
+           \/ Event.reason \in {"no_quorum", "transfer"} /\ StepDown(n)
            \/ Event.reason = "round" /\ \E heard \in SUBSET Nodes : EndRound(n, heard)
     /\ role'[Event.node] = "CANDIDATE" /\ known'[Event.node] >= Event.term
     /\ UNCHANGED extra

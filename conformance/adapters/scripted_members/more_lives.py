@@ -247,12 +247,14 @@ async def _transfers(group: ScriptedGroup) -> None:
         {"group": "h"}, {"remoteId": "n1"}, {"transfereeId": None}, {"transfereeId": "n0"},
         {"transfereeId": ""}, {"transfereeId": "n9"},
     )  # fmt: skip
+    followers.instead[TRANSFER] = [{"code": 418}]  # no name lets the leader choose
     for more in requests:
         await ask(TRANSFER, 1, "c", **{"transferId": "n0", "transfereeId": "n1", **more})
     group.heading("a transfer that is not answered: no client is served meanwhile, and the leader steps down")
     followers.away = {"n2"}
     waiting = group.begin(TRANSFER, 1, transferId="n0", transfereeId="n2")
     await asyncio.sleep(0.5)
+    await ask(TRANSFER, 1, "c", transferId="n0", transfereeId="n1")
     await ask(APPEND, -1, "c", body="eA==")
     await ask(GET, -1, "c", beginIndex=0)
     group.take(1)

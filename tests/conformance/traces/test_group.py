@@ -120,6 +120,19 @@ LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
 )
 
 
+def _hands_over(events: list[Event]) -> list[Event]:
+    """The leader steps down, because its transfer is not answered."""
+    last, node = events[-1], events[first(events, Kind.BECOME_LEADER)].node
+    term = (last.term or 1) + 1
+    steps = (
+        Event(ts=last.ts, seq=0, node=node, kind=Kind.STEP_DOWN, term=term, attrs={"reason": "transfer"}),
+        Event(
+            ts=last.ts, seq=0, node=node, kind=Kind.VOTE, term=term, status="DURABLE", attrs={"voted_for": ""}
+        ),
+    )
+    return [*events, *steps]
+
+
 @pytest.fixture(scope="module")
 def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
     """Return the verdicts by name, from one run of TLC."""
@@ -127,6 +140,7 @@ def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict
     logs = {corrupt.__name__: renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
     logs |= {f"partial, {kind}": leaving_out(corrupt(good), kind) for kind, corrupt in STILL_REFUSED.items()}
     logs |= {f"without {'+'.join(kinds)}": leaving_out(run(SEED), *kinds) for kinds in LEFT_OUT}
+    logs["hands over"] = renumbered(_hands_over(good))
     paths = [write(folder / name, events) for name, events in logs.items()]
     return {log.path.name: log for log in check_logs(paths, models=["Election"])}
 
@@ -151,6 +165,11 @@ def test_a_log_that_declares_its_omitted_kinds_is_accepted(
     checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
 ) -> None:
     (result,) = results([checked[f"without {'+'.join(kinds)}"]])
+    assert result.verdict is Verdict.HELD, result.witnesses
+
+
+def test_a_leader_that_hands_over_without_an_answer_is_accepted(checked: dict[str, LogVerdict]) -> None:
+    (result,) = results([checked["hands over"]])
     assert result.verdict is Verdict.HELD, result.witnesses
 
 

@@ -3,6 +3,7 @@
 Method: three cores, connected by the test.
 """
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -240,13 +241,31 @@ def test_a_leader_that_was_paused_for_long_accepts_nothing_when_it_continues() -
     assert core.state.role is Role.CANDIDATE
 
 
-def test_a_new_leader_reads_for_no_client_before_a_quorum_has_answered_a_heartbeat() -> None:
-    core = _leading()
-    beat = next(r for r in _drain(core, 2000.0)[1] if isinstance(r, HeartBeatRequest))
-    assert not core.leads(2001.0)
+def _beaten(core: Core, requests: list[Request]) -> None:
+    """Answer a heartbeat of the leader at 2000 ms."""
+    beat = next(r for r in requests if isinstance(r, HeartBeatRequest))
     yes = HeartBeatResponse("g", "n0", beat.remote_id, None, beat.term, ResponseCode.SUCCESS)
-    core.answered(beat, yes, 2002.0)
-    assert core.leads(2003.0)
+    core.answered(beat, yes, 2000.0)
+
+
+def _kept(core: Core, requests: list[Request]) -> None:
+    """Commit the entry that begins the term, at 2000 ms."""
+    core.flushed(0)
+    push = next(r for r in requests if isinstance(r, PushRequest))
+    core.answered(push, PushResponse("g", "n0", push.remote_id, "n0", push.term, index=0, end_index=0), 2000.0)
+
+
+@pytest.mark.parametrize("steps", [(_beaten, _kept), (_kept, _beaten)])
+def test_a_new_leader_reads_for_no_client_before_an_answered_heartbeat_and_a_commit_of_its_term(
+    steps: tuple[Callable[[Core, list[Request]], None], ...],
+) -> None:
+    core = _leading()
+    requests = _drain(core, 2000.0)[1]
+    served = []
+    for step in steps:
+        step(core, requests)
+        served.append(core.leads(2001.0))
+    assert served == [False, True]
 
 
 def test_a_new_leader_that_no_member_answers_steps_down() -> None:
@@ -270,10 +289,11 @@ def test_a_leader_steps_down_when_it_receives_a_later_term() -> None:
 def _transferring() -> tuple[Core, TransferRequest]:
     """Return n0, which a quorum confirmed at 2000 ms, and the request that it sent to n1 at 2001 ms."""
     core = _leading()
-    beat = next(r for r in _drain(core, 2000.0)[1] if isinstance(r, HeartBeatRequest))
-    yes = HeartBeatResponse("g", "n0", beat.remote_id, None, beat.term, ResponseCode.SUCCESS)
-    core.answered(beat, yes, 2000.0)
+    requests = _drain(core, 2000.0)[1]
+    _beaten(core, requests)
+    _kept(core, requests)
     assert core.leads(2001.0)
+    _drain(core, 2001.0)
     assert core.transfer("n1", 2001.0) is ResponseCode.SUCCESS
     (request,) = (r for r in _drain(core, 2001.0)[1] if isinstance(r, TransferRequest))
     return core, request
@@ -284,6 +304,11 @@ def test_a_leader_that_transfers_its_leadership_serves_no_client() -> None:
     assert core.append(b"x", 2002.0)[0] is ResponseCode.LEADER_TRANSFERRING
     assert not core.leads(2002.0)
     assert core.transfer("n9", 2002.0) is ResponseCode.UNKNOWN_MEMBER
+
+
+def test_a_second_transfer_is_refused_because_the_first_may_still_succeed() -> None:
+    core, _ = _transferring()
+    assert core.transfer("n2", 2002.0) is ResponseCode.LEADER_TRANSFERRING
 
 
 @pytest.mark.parametrize(
