@@ -1,7 +1,7 @@
 """Which member may answer clients, action for action as in spec/tla/LeaderLease.tla.
 
-The order is the same: state, elections, transfers, clients, safety, liveness. Nodes have names; what belongs to a
-node is in tuples, in the order of the configuration.
+The order is the same: state, elections, transfers, clients, safety, liveness. Nodes have names; what belongs
+to a node is in tuples, in the order of the configuration.
 """
 
 from collections.abc import Iterable, Mapping

@@ -32,6 +32,7 @@ ROLES = {
                 "flush",
                 "group",
                 "guarantee",
+                "leader_lease",
                 "order_lock",
                 "queue_choice",
                 "rebalance",

@@ -26,6 +26,9 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
+(* The fairness clause is necessary: without it TransferEventuallyEnds fails. *)
+WithoutHandOverFairness == MCSpec
+
 (* Requests selected by their fields, for the comparison with the reference. *)
 Pending(s, t, number) == {m \in network : m.source = s /\ m.target = t /\ m.term = number}
 

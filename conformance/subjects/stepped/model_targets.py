@@ -28,6 +28,7 @@ _OURS: Final = {
 """Import paths, since each driver imports much of our code. An installed package has no drivers."""
 NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
+    "LeaderLease": "its elections are one step each; the tests of the Raft core judge its rules",
     "Damage": "the suite damage does the faults to the files of our broker, and judges what clients see",
 }
 """The models whose behaviours are not replayed on our code, with the reason: the result is "not tested"."""

@@ -252,7 +252,8 @@ def _kept(core: Core, requests: list[Request]) -> None:
     """Commit the entry that begins the term, at 2000 ms."""
     core.flushed(0)
     push = next(r for r in requests if isinstance(r, PushRequest))
-    core.answered(push, PushResponse("g", "n0", push.remote_id, "n0", push.term, index=0, end_index=0), 2000.0)
+    kept = PushResponse("g", "n0", push.remote_id, "n0", push.term, index=0, end_index=0)
+    core.answered(push, kept, 2000.0)
 
 
 @pytest.mark.parametrize("steps", [(_beaten, _kept), (_kept, _beaten)])
