@@ -153,6 +153,7 @@ def test_only_an_address_server_is_queried_periodically() -> None:
             await each.start()
             assert len(each._tasks) == tasks
             await each.stop()
+            assert each._tasks == []
 
     play(scenario)
 

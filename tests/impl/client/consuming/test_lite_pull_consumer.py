@@ -505,3 +505,39 @@ def test_an_operators_reset_moves_a_queue_that_is_read() -> None:
             assert [message.queue_offset for message in await consumer.poll()] == [2]
 
     play(scenario)
+
+
+def test_a_stop_ends_the_tasks_first_and_records_that_the_member_has_left() -> None:
+    async def scenario(world: World) -> list[Kind]:
+        await make_topic(world)
+        consumer = polling(world)
+        await consumer.start()
+        await consumer.subscribe("T")
+        await asyncio.sleep(3)
+        tasks, ended = list(consumer._tasks), list[bool]()
+        assert len(tasks) == 2
+        stop = consumer._queues.stop
+
+        def stopped() -> None:
+            ended.extend(task.done() for task in tasks)
+            stop()
+
+        consumer._queues.stop = stopped  # type: ignore[method-assign]
+        await consumer.stop()
+        assert ended == [True, True]
+        return [event.kind for event in world.events if event.node == "lite"]
+
+    kinds = play(scenario)
+    assert kinds.count(Kind.SUBSCRIBE) == kinds.count(Kind.UNSUBSCRIBE) == 1
+
+
+def test_an_iteration_looks_again_after_5_seconds() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            begun_s = asyncio.get_running_loop().time()
+            assert await consumer._next_unbegun() is None
+            assert asyncio.get_running_loop().time() - begun_s == pytest.approx(5.0, abs=0.001)
+
+    play(scenario)
