@@ -447,7 +447,7 @@ def test_queues_that_are_given_up_store_their_offsets_and_others_are_kept() -> N
 
 def test_a_queue_whose_offset_is_not_known_is_not_read_yet(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> None:
-        async def load(_queue: MessageQueue) -> int:
+        async def load(queue: MessageQueue) -> int | None:  # as Offsets has it
             raise ClientError("busy")
 
         async with polling(world) as consumer:
@@ -487,7 +487,7 @@ def test_a_message_is_acknowledged_once_and_only_while_its_queue_is_read() -> No
             assert await consumer.acknowledge(second)
             assert not await consumer.acknowledge(second)
             held = consumer._queues.process_queues()[0]
-            assert (held.begun_count, held.consumed_s) == (2, pytest.approx(held.consumed_s))
+            assert held.begun_count == 2
             held.is_dropped = True
             assert not await consumer.acknowledge(first)
 

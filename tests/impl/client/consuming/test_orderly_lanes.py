@@ -215,7 +215,7 @@ def test_a_queue_that_is_dropped_while_a_message_is_buried_is_not_committed() ->
     async def scenario(site: Site) -> None:
         held = held_of(2)
 
-        async def bury(_message: ReceivedMessage) -> bool:
+        async def bury(message: ReceivedMessage) -> bool:  # as Redelivery has it
             held.is_dropped = True
             return True
 

@@ -105,7 +105,7 @@ class Site:
             [BrokerData({0: str(BROKER)}, "b", "C")], [QueueData("b", 6, 2, 0, 2)]
         )
         self.doubted: list[str] = []
-        session.routes.doubt = self.doubted.append  # type: ignore[method-assign]
+        session.routes.doubt = self.doubted.append  # type: ignore[method-assign,assignment]
         self.events: list[Event] = []
         log = EventLog(self.events.append, "p", session.runtime.clock)
         self.producer = Producer(session, config, log)
@@ -306,6 +306,7 @@ def test_a_cancelled_request_ends_its_send() -> None:
         begun_s = asyncio.get_running_loop().time()
         await asyncio.gather(asking, return_exceptions=True)
         assert asyncio.get_running_loop().time() == begun_s
+        assert not [task for task in asyncio.all_tasks() if "_send_request" in repr(task)]
         for task in (site.session._greeter, *site.session._greetings):
             if task is not None:
                 task.cancel()
