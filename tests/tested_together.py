@@ -156,7 +156,6 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "impl/client/connection": (
             *("impl/client/connection/test_name_server_choice", "impl/admin/test_cli"),
         ),
-        "impl/client/consuming": ("impl/client/consuming/test_orderly",),
         "impl/dledger": ("impl/dledger/test_ledger_store",),
         "impl/diagnosis": ("impl/diagnosis/test_incidents",),
         "impl/examine": ("impl/examine/test_ledger_walk",),

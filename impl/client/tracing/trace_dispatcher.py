@@ -61,7 +61,7 @@ class TraceDispatcher:
                 self._lost(1, "too many wait")
             else:
                 self._waiting.append(record)
-        if self._waiting and self._task is None and not self._is_stopped:
+        if self._waiting and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         self._arrived.set()
 

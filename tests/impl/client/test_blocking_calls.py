@@ -181,3 +181,70 @@ def test_a_client_of_another_process_may_not_send() -> None:
         ):
             client.send(MESSAGE)
     assert recorder.calls == []
+
+
+def test_a_client_connects_with_all_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[tuple[object, ...], dict[str, object]]] = []
+
+    class RefusedError(Exception):
+        """Ends the start."""
+
+    def connect(*arguments: object, **named: object) -> None:
+        seen.append((arguments, named))
+        raise RefusedError
+
+    monkeypatch.setattr("mqproof.impl.client.blocking.connect", connect)
+    given: dict[str, Any] = {
+        each: object() for each in ("tls", "credentials", "instance", "settings", "hooks")
+    }
+    client = BlockingClient("n:1", client_id="me", **given)
+    with pytest.raises(RefusedError):
+        client.__enter__()
+    assert seen == [(("n:1", "me"), given)]
+    assert not client._thread.is_alive()
+    assert client._loop.is_closed()
+
+
+def test_a_consumer_that_cannot_subscribe_to_poll_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Consumer(Recorder):
+        def __init__(self, *created: object) -> None:
+            super().__init__()
+            self.created = created
+            consumers.append(self)
+
+        async def subscribe(self, topic: str, tags: str) -> None:
+            self.calls.append(("subscribe", (topic, tags), {}))
+            if tags == "bad":
+                raise ClientError("refused")
+
+    consumers: list[Consumer] = []
+    monkeypatch.setattr("mqproof.impl.client.blocking.LitePullConsumer", Consumer)
+    client = BlockingClient("n:1")
+    client._loop.close()
+    client._session = session = cast(Any, object())
+    config = cast(Any, object())
+    asyncio.run(client._lite_pull_consumer("G", {"T": "A"}, config))
+    with pytest.raises(ClientError, match="refused"):
+        asyncio.run(client._lite_pull_consumer("G", {"T": "bad", "U": "*"}, None))
+    assert [each.created for each in consumers] == [(session, "G", config), (session, "G", None)]
+    assert [[name for name, *_ in each.calls] for each in consumers] == [
+        ["start", "subscribe"],
+        ["start", "subscribe", "stop"],
+    ]
+
+
+def test_the_pull_consumer_is_created_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    created: list[tuple[object, ...]] = []
+
+    def consumer(*arguments: object) -> object:
+        created.append(arguments)
+        return object()
+
+    monkeypatch.setattr("mqproof.impl.client.blocking.PullConsumer", consumer)
+    for group, options_ in (("mqproof_consumer", {}), ("G", {"consumer_group": "G"})):
+        client = BlockingClient("n:1", **cast(Any, options_))
+        client._loop.close()
+        client._session = cast(Any, group)
+        assert client._pull_consumer() is client._pull_consumer()
+        assert created.pop() == (group, group)
+        assert created == []

@@ -56,6 +56,9 @@ def test_the_environment_counts_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR")
     with pytest.raises(ValueError, match="no name server: pass HOST:PORT, or set NAMESRV_ADDR"):
         connect()
+    monkeypatch.setenv("NAMESRV_ADDR", "")  # as good as absent
+    with pytest.raises(ValueError, match="no name server: pass HOST:PORT, or set NAMESRV_ADDR"):
+        connect()
 
 
 @pytest.mark.parametrize(

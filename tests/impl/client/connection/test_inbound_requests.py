@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -18,9 +20,11 @@ from mqproof.impl.remoting.bodies import (
     RunningInfo,
 )
 from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
+from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import (
+    CheckTransactionRequest,
     ConsumerGroupRequest,
     ConsumerRequest,
     ConsumerStatusRequest,
@@ -30,6 +34,7 @@ from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.clock import SystemClock
+from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.files import record
 
 QUEUE = MessageQueue("T", "b", 3)
@@ -153,3 +158,54 @@ def test_an_invalid_body_resets_nothing(body: bytes) -> None:
     answer = ask({"G": member}, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, header, body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert member.reported == []
+
+
+@pytest.mark.parametrize(("group", "asked"), [("P", 1), ("unknown", 0), (None, 0)])
+def test_a_check_reaches_the_producer_of_the_group_and_has_no_answer(group: str | None, asked: int) -> None:
+    seen: list[tuple[object, ...]] = []
+
+    def checked(*arguments: object) -> None:
+        seen.append(arguments)
+
+    draft = record.encode(Message("T", b"x", {"PGROUP": group} if group else {}))
+    record.place(draft, 0, 0, 1)
+    header = CheckTransactionRequest(tran_state_table_offset=7, commit_log_offset=8, msg_id="m")
+
+    async def main() -> object:
+        handlers = processors({}, {"P": checked}, WaitingReplies(SystemClock()))
+        request = new_request(RequestCode.CHECK_TRANSACTION_STATE, headers.write(header), bytes(draft))
+        channel = cast(Channel, SimpleNamespace(remote=Address("b", 1)))
+        reply = handlers[RequestCode.CHECK_TRANSACTION_STATE](request, channel)
+        assert inspect.isawaitable(reply)
+        return await reply
+
+    assert asyncio.run(main()) is None
+    assert len(seen) == asked
+    for broker, given, message in seen:
+        assert (broker, given) == (Address("b", 1), header)
+        assert isinstance(message, StoredMessage)
+        assert message.message.body == b"x"
+
+
+def test_each_kind_of_request_names_its_unknown_group() -> None:
+    requests: list[tuple[RequestCode, headers.Header, bytes]] = [
+        (RequestCode.GET_CONSUMER_RUNNING_INFO, ConsumerRequest("G", "c"), b""),
+        (RequestCode.CONSUME_MESSAGE_DIRECTLY, ConsumerRequest("G", "c"), stored_message(b"x")),
+        (
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+            ResetOffsetRequest("T", "G", 0, True),
+            java_json.write(QueueOffsets({KEY: 42})),
+        ),
+    ]
+    for code, header, body in requests:
+        answer = ask({"H": FakeMember()}, code, header, body)
+        assert (answer.code, answer.remark) == (
+            ResponseCode.SYSTEM_ERROR,
+            "this client has no consumer of group G",
+        )
+
+
+def test_a_message_without_a_broker_name_is_consumed_on_request_too() -> None:
+    member = FakeMember()
+    ask({"G": member}, RequestCode.CONSUME_MESSAGE_DIRECTLY, ConsumerRequest("G", "c"), stored_message(b"x"))
+    assert member.reported == [(b"x", "")]

@@ -81,7 +81,7 @@ def test_a_hook_that_fails_is_logged_and_the_next_one_still_runs(caplog: pytest.
 def test_a_code_without_a_name_is_shown_as_its_number_and_an_error_with_its_text() -> None:
     hook = Second()
     hooks = Hooks([hook])
-    request = new_request(31_999)  # type: ignore[arg-type]  # no code of the protocol
+    request = new_request(31_999)  # no code of the protocol
     summary = hooks.before(Address("broker", 10911), request)
     hooks.after(summary, request.answer(ResponseCode.NO_PERMISSION), 0.25)
     hooks.after(summary, ConnectError("gone"), 0.25)

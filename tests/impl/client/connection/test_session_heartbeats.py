@@ -75,7 +75,7 @@ def play(
         session.routes._routes["T"] = TopicRoute(
             [BrokerData(address, name, "C") for name, address in addresses.items()], []
         )
-        session.routes.refresh_all = cast(Any, nothing)
+        session.routes.refresh_all = nothing  # type: ignore[method-assign]
         await scenario(session, brokers)
 
     run_simulated(main(), loop)
@@ -128,7 +128,7 @@ def test_routes_are_refreshed_at_their_own_interval() -> None:
             refreshed_s.append(round(asyncio.get_running_loop().time() - begun_s, 3))
 
         begun_s = asyncio.get_running_loop().time()
-        session.routes.refresh_all = cast(Any, refresh)
+        session.routes.refresh_all = refresh  # type: ignore[method-assign]
         async with session:
             await asyncio.sleep(61)
         assert refreshed_s == [30, 60]
@@ -153,6 +153,7 @@ def test_only_an_address_server_is_queried_periodically() -> None:
             await each.start()
             assert len(each._tasks) == tasks
             await each.stop()
+            assert each._tasks == []
 
     play(scenario)
 

@@ -1,11 +1,13 @@
 """Tests the strategies with the numbers of docs/reference/protocol/groups.md, "Queue allocation"."""
 
 from collections.abc import Sequence
+from hashlib import md5
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqproof.impl.client.consuming import allocation
 from mqproof.impl.client.consuming.allocation import (
     Strategy,
     averagely,
@@ -140,3 +142,15 @@ def test_deliv_6_one_owner(strategy: Strategy, count: int, members: int) -> None
     ids = [f"10.0.0.{n}@x" for n in range(members)]
     given_out = [queue for own in ids for queue in strategy(queues(count, "r@b"), ids, own)]
     assert sorted(given_out) == queues(count, "r@b")
+
+
+def test_the_ring_does_not_use_md5_for_security(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems that forbid MD5 for security allow it for other purposes."""
+
+    def restricted(data: bytes, *, usedforsecurity: bool) -> object:
+        if usedforsecurity:
+            raise ValueError("disabled for FIPS")
+        return md5(data, usedforsecurity=False)
+
+    monkeypatch.setattr(allocation, "md5", restricted)
+    assert ring_position("") == 0xD41D8CD9

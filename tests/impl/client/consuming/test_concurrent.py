@@ -244,7 +244,7 @@ def test_a_queue_that_is_dropped_while_a_message_is_sent_back_is_not_committed()
         held, messages = held_of(1)
         site.answer = RetryLater()
 
-        async def send_back(_message: ReceivedMessage, _level: int) -> bool:
+        async def send_back(message: ReceivedMessage, delay_level: int) -> bool:
             held.is_dropped = True
             return True
 

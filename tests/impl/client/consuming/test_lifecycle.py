@@ -13,14 +13,15 @@ def test_a_consumer_is_started_once_used_and_stopped() -> None:
     with pytest.raises(ClientError, match="is not started: use it between"):
         life.require_started()
     life.require_new()
-    assert not life.is_started
+    states = [life.is_started]
     life.start()
-    assert life.is_started
+    states.append(life.is_started)
     life.require_started()
     with pytest.raises(ClientError, match="is started, and can be started only once"):
         life.start()
     assert life.stop()
-    assert not life.is_started
+    states.append(life.is_started)
+    assert states == [False, True, False]
     assert not life.stop()
     with pytest.raises(ClientError, match="is stopped: use it between"):
         life.require_started()

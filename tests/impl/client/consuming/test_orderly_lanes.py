@@ -215,14 +215,18 @@ def test_a_queue_that_is_dropped_while_a_message_is_buried_is_not_committed() ->
     async def scenario(site: Site) -> None:
         held = held_of(2)
 
-        async def bury(_message: ReceivedMessage) -> bool:
+        async def bury(message: ReceivedMessage) -> bool:  # as Redelivery has it
             held.is_dropped = True
             return True
 
         site.bury = bury  # type: ignore[method-assign]
         site.answers = [RetryLater()]
         site.receive(held)
-        await asyncio.sleep(5)
+        await asyncio.sleep(0.5)
+        lane = site.consumption._lanes[held].task
+        assert lane is not None
+        await lane
+        assert asyncio.get_running_loop().time() == 1  # without a pause
         assert (len(site.calls), site.set_to) == (1, [])
 
     play(scenario, reconsume_max=0)

@@ -258,7 +258,7 @@ def test_a_stop_waits_for_listeners_and_then_for_queues_that_are_given_up(
         async def stop(timeout_s: float) -> None:
             done.append(timeout_s)
 
-        async def leave(_group: str) -> None:
+        async def leave(group: str) -> None:  # as Session has it
             done.append(asyncio.get_running_loop().time())
 
         async def closed() -> None:
@@ -293,7 +293,9 @@ def test_a_stop_waits_for_listeners_and_then_for_queues_that_are_given_up(
 def test_the_least_value_of_each_number_is_accepted(name: str, least: int) -> None:
     async def scenario(consumer: PushConsumer) -> None:
         with pytest.raises(ValueError, match=f"{name} is {least - 1}, at least {least} expected"):
-            PushConsumer(consumer._session, "G", no_listener, PushConsumerConfig(**{name: least - 1}))
+            PushConsumer(
+                consumer._session, "G", no_listener, PushConsumerConfig(**cast(Any, {name: least - 1}))
+            )
 
     play(scenario, PushConsumerConfig(**cast(Any, {name: least})))
 

@@ -54,12 +54,12 @@ def test_each_queue_is_shown_with_its_messages_times_and_lock(is_orderly: bool) 
         )  # fmt: skip
 
     info = run_simulated(main())
-    held = {
+    held: dict[str, Any] = {
         "cached_msg_count": 4, "cached_msg_max_offset": 9, "cached_msg_min_offset": 5,
         "cached_msg_size_in_mib": 2, "last_consume_timestamp": NOW_MS - 3000,
         "last_pull_timestamp": NOW_MS - 1500,
     }  # fmt: skip
-    begun = {
+    begun: dict[str, Any] = {
         "transaction_msg_count": 2, "transaction_msg_max_offset": 7, "transaction_msg_min_offset": 6,
     } if is_orderly else {}  # fmt: skip
     locked, expired = (NOW_MS - 9750, NOW_MS - 30_000) if is_orderly else (0, 0)

@@ -60,11 +60,16 @@ class Remoting:
         )  # fmt: skip
         self.remark: str | None = None
         self.takes_s = 0.25
+        self.cancel_takes_s = 0.0
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         self.asked.append((RequestCode(request.code).name, address, round(timeout_s, 6)))
         self.requests.append(request)
-        await asyncio.sleep(self.takes_s)
+        try:
+            await asyncio.sleep(self.takes_s)
+        except asyncio.CancelledError:
+            await asyncio.sleep(self.cancel_takes_s)
+            raise
         if isinstance(self.answer, RemotingError):
             raise self.answer
         code, fields = self.answer
@@ -105,7 +110,7 @@ class Site:
             [BrokerData({0: str(BROKER)}, "b", "C")], [QueueData("b", 6, 2, 0, 2)]
         )
         self.doubted: list[str] = []
-        session.routes.doubt = self.doubted.append  # type: ignore[method-assign]
+        session.routes.doubt = self.doubted.append  # type: ignore[method-assign,assignment]
         self.events: list[Event] = []
         log = EventLog(self.events.append, "p", session.runtime.clock)
         self.producer = Producer(session, config, log)
@@ -297,19 +302,20 @@ def test_the_send_of_a_request_has_the_time_that_is_left(timeout_ms: int | None,
     play(scenario)
 
 
-def test_a_cancelled_request_ends_its_send() -> None:
+def test_a_cancelled_request_ends_its_send_and_waits_for_its_end() -> None:
     async def scenario(site: Site) -> None:
-        site.remoting.takes_s = 1
+        site.remoting.takes_s, site.remoting.cancel_takes_s = 1, 0.125
         asking = asyncio.create_task(site.producer.request(Message("T", b"q"), QUEUE))
         await asyncio.sleep(1.5)  # the send is on its way
         asking.cancel()
         begun_s = asyncio.get_running_loop().time()
         await asyncio.gather(asking, return_exceptions=True)
-        assert asyncio.get_running_loop().time() == begun_s
+        assert asyncio.get_running_loop().time() == begun_s + 0.125
+        assert not [task for task in asyncio.all_tasks() if "_send_request" in repr(task)]
         for task in (site.session._greeter, *site.session._greetings):
             if task is not None:
                 task.cancel()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.2)
         assert len(asyncio.all_tasks()) == 1
 
     play(scenario)

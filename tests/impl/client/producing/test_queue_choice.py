@@ -111,3 +111,25 @@ def test_a_sharding_key_always_has_the_same_queue(key: str) -> None:
 def test_the_hash_without_a_positive_counterpart_has_a_queue_too() -> None:
     assert java_hash("polygenelubricants") == -(2**31)
     assert by_hash("polygenelubricants")(queues("abc")) == MessageQueue("T", "b", 0)
+
+
+@pytest.mark.parametrize(
+    ("levels", "rests_ms"),
+    [
+        (LEVELS_4_9, {550: 30_000, 1000: 60_000, 2000: 120_000, 3000: 180_000, 15_000: 600_000}),
+        (LEVELS_5, {550: 2000, 1800: 5000, 3000: 6000, 5000: 10_000, 15_000: 30_000}),
+    ],
+)
+def test_each_threshold_begins_the_rest_of_its_level(levels: LatencyLevels, rests_ms: dict[int, int]) -> None:
+    before_ms = 0
+    for threshold_ms, rest_ms in rests_ms.items():
+        assert levels.rest_ms(threshold_ms - 1) == before_ms
+        assert levels.rest_ms(threshold_ms) == rest_ms
+        before_ms = rest_ms
+
+
+def test_a_broker_rests_from_the_end_of_a_slow_attempt() -> None:
+    choice = QueueChoice(0, LEVELS_5)
+    choice.answered("a", 1.8, 100.0)
+    for now_s, brokers in ((104.999, {"b"}), (105.0, {"a", "b"})):
+        assert {choice.choose(queues("ab"), None, now_s).broker_name for _ in range(4)} == brokers

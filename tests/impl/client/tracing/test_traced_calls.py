@@ -1,8 +1,9 @@
 """Tests what producers and consumers trace, through our broker, and how an administrator reads it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import MessageError, MessageQueue, ReceivedMessage, RetryLater, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
 from mqproof.impl.client.tracing.trace_records import (
     TRACE_TOPIC,
     CallBegan,
@@ -24,6 +26,11 @@ from mqproof.impl.client.tracing.trace_records import (
     TraceRecord,
     decode,
 )
+from mqproof.impl.client.tracing.traced_calls import TracedCalls
+from mqproof.impl.remoting.message import KEYS, UNIQUE_KEY, Message, StoredMessage
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import EPOCH_US, SimulatedLoop, run_simulated
 from mqproof.impl.store.files import record
 from tests.impl.world import SMALL_STORE, World, play
 
@@ -123,3 +130,57 @@ def test_a_topic_that_cannot_exist_is_refused() -> None:
             Producer(world.session, ProducerConfig("PG", trace_topic="no topic"))
 
     play(scenario)
+
+
+class Dispatcher:
+    """Collects the records of calls."""
+
+    def __init__(self) -> None:
+        self.records: list[TraceRecord] = []
+
+    def traces(self, topic: str) -> bool:
+        return topic != "untraced"
+
+    def add(self, records: Iterable[TraceRecord]) -> None:
+        self.records += records
+
+
+def message(number: int, topic: str = "T", **properties: str) -> ReceivedMessage:
+    own = {UNIQUE_KEY: f"m{number}", KEYS: "k", "MSG_REGION": "r", **properties}
+    return ReceivedMessage(StoredMessage(Message(topic, b"x", own), number, 0, 0, 0, 0), QUEUE, number)
+
+
+@pytest.mark.parametrize(
+    ("raised", "context"), [(False, Context.FAILED), (True, Context.EXCEPTION)], ids=["failed", "raised"]
+)
+def test_the_records_of_a_call_are_exact(raised: bool, context: Context) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        dispatcher, runtime = Dispatcher(), simulated(loop, SimulatedNetwork())
+        calls = TracedCalls(cast(TraceDispatcher, dispatcher), "G", runtime)
+        messages = [message(1), message(2), message(3, TRACE_ON="false"), message(4, TRACE_ON="true")]
+        request_id = calls.began(messages)
+        assert request_id != calls.began([])
+        await asyncio.sleep(10)
+        calls.ended(request_id, messages, 10.0, 1, raised=raised)
+        calls.ended(request_id, [], 10.0, 0, raised=raised)
+        ms = EPOCH_US // 1000
+        assert dispatcher.records == [
+            *(CallBegan(ms, "r", "G", request_id, f"m{each}", each, "k") for each in (1, 2, 4)),
+            CallEnded(request_id, "m1", 2500, True, "k", Context.SUCCESS, ms + 10_000, "G"),
+            CallEnded(request_id, "m2", 2500, False, "k", context, ms + 10_000, "G"),
+            CallEnded(request_id, "m4", 2500, False, "k", context, ms + 10_000, "G"),
+        ]
+
+    run_simulated(main(), loop)
+
+
+def test_messages_of_the_trace_topic_itself_are_left_out() -> None:
+    loop = SimulatedLoop()
+    dispatcher, runtime = Dispatcher(), simulated(loop, SimulatedNetwork())
+    calls = TracedCalls(cast(TraceDispatcher, dispatcher), "G", runtime)
+    stored = StoredMessage(Message("untraced", b"x"), 0, 0, 0, 0, 0)
+    calls.began([ReceivedMessage(stored, MessageQueue("untraced", "b", 0), 0)])
+    loop.close()
+    assert dispatcher.records == []
