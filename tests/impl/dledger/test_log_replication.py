@@ -23,6 +23,7 @@ from mqproof.impl.dledger.rpc_bodies import (
     VoteRequest,
     VoteResponse,
 )
+from mqproof.impl.dledger.state import Role
 from mqproof.impl.dledger.terms import Terms
 
 SIZE = 58
@@ -162,6 +163,41 @@ def test_an_acknowledgement_of_what_was_not_sent_is_refused() -> None:
     _pushed(core, push, 2002.0, index=1)
     assert core.take_changes() == [Refused("n1", "an acknowledgement of entry 1, which it was not sent")]
     assert core.state.commit == -1
+
+
+# Transfers of the leadership.
+
+
+def test_the_leadership_can_be_transferred_before_the_first_push() -> None:
+    core = _leading(CONFIG)
+    assert core.transfer("n1", 2000.0) is ResponseCode.SUCCESS
+    assert core.append(b"x", 2000.0)[0] is ResponseCode.LEADER_TRANSFERRING
+
+
+@pytest.mark.parametrize(
+    ("lag_max", "code"), [(4, ResponseCode.SUCCESS), (3, ResponseCode.FALL_BEHIND_TOO_MUCH)]
+)
+def test_the_leadership_is_not_transferred_to_a_member_that_lags_too_far(
+    lag_max: int, code: ResponseCode
+) -> None:
+    core = _leading(replace(CONFIG, transfer_lag_max=lag_max), (1,) * 3)
+    _pushes(core, 2001.0)
+    assert core.transfer("n1", 2001.0) is code
+
+
+def test_so_many_uncommitted_entries_are_accepted() -> None:
+    core = _leading(replace(CONFIG, pending_max=3))
+    for index in (1, 2):
+        assert core.append(b"x", 2000.0) == (ResponseCode.SUCCESS, index)
+    assert core.append(b"x", 2000.0) == (ResponseCode.LEADER_PENDING_FULL, -1)
+
+
+def test_a_leader_that_was_paused_steps_down_before_it_handles_a_request() -> None:
+    core = _leading(CONFIG)
+    at = 2000 + CONFIG.give_up_ms
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 1), at)
+    assert core.state.role is Role.CANDIDATE
+    assert core.state.term == 3
 
 
 # Followers.

@@ -154,3 +154,13 @@ def test_a_backup_that_cannot_be_written_is_logged(caplog: pytest.LogCaptureFixt
     assert caplog.messages == [f"{BACKUP} cannot be written, {PATH} has no backup: no space"]
     disk.on_step = None
     assert _read(disk) == {"perm": 4}
+
+
+def test_a_file_without_a_seal_is_not_ours() -> None:
+    disk = SimulatedDisk()
+    assert not is_sealed(disk, PATH)
+    write_durably(disk, PATH, b'{"perm": 2}')
+    assert not is_sealed(disk, PATH)
+    write_sealed(disk, PATH, b'{"perm": 2}')
+    disk.lose(PATH)
+    assert is_sealed(disk, PATH), "its backup is sealed"
