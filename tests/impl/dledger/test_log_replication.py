@@ -200,6 +200,15 @@ def test_a_leader_that_was_paused_steps_down_before_it_handles_a_request() -> No
     assert core.state.term == 3
 
 
+def test_a_leader_that_was_paused_steps_down_before_it_handles_an_answer() -> None:
+    core = _leading(CONFIG)
+    (push,) = _pushes(core, 2001.0)
+    core.flushed(0)
+    _pushed(core, push, 2000 + CONFIG.give_up_ms, index=0)
+    assert core.state.role is Role.CANDIDATE
+    assert core.state.commit == -1
+
+
 # Followers.
 
 

@@ -8,7 +8,7 @@ import pytest
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.feed import Feed
-from mqproof.impl.replication.stream import BODY_BYTES_MAX, StreamError, read_transfer, write_position
+from mqproof.impl.replication.stream import StreamError, read_transfer, write_position
 
 BEGIN, END = 1000, 1500
 
@@ -86,9 +86,9 @@ def test_a_position_outside_the_log_is_refused(asked: int, complaint: str) -> No
 
 def test_a_log_longer_than_a_frame_is_sent_in_parts() -> None:
     feed, log, _ = _feed()
-    log.log_end = BEGIN + 2 * BODY_BYTES_MAX + 7
+    log.log_end = BEGIN + (64 << 10) + 7
     feed.received(write_position(0))
-    sizes = [BODY_BYTES_MAX, BODY_BYTES_MAX, 7]
+    sizes = [32 << 10, 32 << 10, 7]
     assert _frames(feed) == [(BEGIN + sum(sizes[:number]), sizes[number]) for number in range(3)]
 
 
