@@ -474,6 +474,27 @@ def test_a_long_ledger_is_dispatched_in_several_turns(count: int, monkeypatch: p
     assert recovery == Recovery(True, 0, 0, 0, 0, 0)
 
 
+def test_a_recovery_counts_the_entries_of_a_lost_queue() -> None:
+    async def scenario(site: Site) -> tuple[Recovery, list[str]]:
+        store = await site.leading()
+        for number in range(3):
+            await store.put(_message(f"m{number}"))
+        end = store.log_end
+        await store.stop()
+        site.disk.lose(f"/store/consumequeue/T/0/{0:020d}")
+        again = LedgerStore("/store", CONFIG, GroupConfig("g", "n0", ("n0",)), HERE, site.runtime, None)
+        recovery = again.load()
+        seen = bodies(again)
+        await again.stop()
+        assert recovery.recovered_end == end
+        return recovery, seen
+
+    recovery, seen = play(scenario)
+    assert (recovery.abnormal, recovery.truncated_bytes, recovery.redispatched) == (False, 0, 3)
+    assert recovery.queue_entries_cut == 0
+    assert seen == ["m0", "m1", "m2"]
+
+
 def test_a_member_whose_queues_cannot_be_written_leaves_its_group(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(site: Site) -> None:
         store = await site.leading()
