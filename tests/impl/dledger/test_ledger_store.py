@@ -532,3 +532,35 @@ def test_the_time_of_the_durable_part_is_that_of_its_last_record() -> None:
     log.durable_at_most(100)
     assert times == [(0, 0), (size, 1000), (size, 1000), (200 + size, 1001)]
     assert log.flushed == 200 + size
+
+
+def test_a_flush_of_a_member_whose_disk_failed_ends() -> None:
+    async def scenario(site: Site) -> None:
+        store = await site.leading()
+
+        def fail(_: object) -> None:
+            raise OSError("the disk is broken")
+
+        put = asyncio.create_task(store.put(_message("x")))
+        await asyncio.sleep(0)
+        flush = asyncio.create_task(store.flush_log())
+        site.disk.on_step = fail
+        await asyncio.wait((put, flush), timeout=5)
+        assert put.done()
+        assert flush.done()
+        site.disk.on_step = None
+        await store.stop()
+
+    play(scenario)
+
+
+def test_another_change_of_the_same_turn_is_not_taken_for_an_entry() -> None:
+    async def scenario(site: Site) -> tuple[PutStatus, list[str]]:
+        store = await site.leading()
+        store.node.member.core.state.refuse("n9", "a request")
+        result = await store.put(_message("x"))
+        seen = bodies(store)
+        await store.stop()
+        return result.status, seen
+
+    assert play(scenario) == (PutStatus.PUT_OK, ["x"])

@@ -258,3 +258,18 @@ def test_the_state_of_a_slave_says_what_was_sent_and_acknowledged() -> None:
         assert (state.sent, state.acknowledged) == (server._master_log.log_end, 100)
 
     play(scenario)
+
+
+def test_several_reasons_to_send_are_one_send_at_the_end_of_the_turn() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> list[int]:
+        await connect()
+        (sender,) = server._senders
+        sends: list[int] = []
+        sender._send = lambda: sends.append(len(sends))  # type: ignore[method-assign]
+        sender.wake()
+        sender.wake()
+        assert sends == []
+        await asyncio.sleep(1)
+        return sends
+
+    assert play(scenario) == [0]
