@@ -98,7 +98,11 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new_checkpoint_never_a_mixtur
 def test_a_checkpoint_that_was_cut_behind_its_checksum_is_whole(size: int, is_whole: bool) -> None:
     state = IndexState(1 << 33, 20231114221320000, Header(1, 2, 3, 4, 5, 6))
     checkpoint = Checkpoint(1, 2, 3, QueueCount(1, 2, 3), state)
-    assert (Checkpoint.decode(checkpoint.encode()[:size]) == checkpoint) is is_whole
+    data = bytearray(checkpoint.encode()[:size])
+    assert (Checkpoint.decode(bytes(data)) == checkpoint) is is_whole
+    if is_whole:
+        data[0] ^= 1
+        assert Checkpoint.decode(bytes(data)) == Checkpoint(), "its checksum still counts"
 
 
 def test_the_safe_time_is_never_negative() -> None:

@@ -209,3 +209,23 @@ def test_the_names_of_loaded_files_are_synced_because_the_last_process_may_not_h
     assert again.take_unsynced().directory is None
     disk.lose_power()
     assert len(disk.names("index")) == 1
+
+
+@pytest.mark.parametrize(
+    ("full_until_s", "abnormal", "files"),
+    [(0, False, 3), (0, True, 0), (3, True, 0), (4, True, 1), (7, True, 1), (8, True, 2), (99, True, 3)],
+)
+def test_without_a_state_only_files_that_the_checkpoint_covers_are_trusted_after_a_crash(
+    full_until_s: int, abnormal: bool, files: int
+) -> None:
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    for second in range(1, 10):  # four entries to a file
+        index.add("T", ["k"], 100 * second, 100 * second + 100, 1000 * second)
+    assert index.full_until_ms == 8000
+    index.take_unsynced().sync()
+    again = Index(disk, "index", shape)
+    again.load(None, 1000 * full_until_s, abnormal=abnormal)
+    assert len(again) == len(disk.names("index")) == files
+    assert again.position == {0: 0, 1: 400, 2: 800, 3: 900}[files]
