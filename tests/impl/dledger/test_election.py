@@ -309,6 +309,16 @@ def test_a_takeover_fails_when_another_member_leads_its_term() -> None:
     assert core.state.leader == "n2"
 
 
+def test_a_takeover_fails_when_its_term_is_over() -> None:
+    core = _following()
+    _take_leadership(core, -1, 200.0)
+    core.handle(HeartBeatRequest("g", "n0", "n2", "n2", 3), 230.0)
+    assert [answer.code for answer in _answers(core, 230.0)] == [
+        ResponseCode.TERM_NOT_READY,
+        ResponseCode.TAKE_LEADERSHIP_FAILED,
+    ]
+
+
 def test_a_takeover_fails_if_the_entries_do_not_arrive_in_time() -> None:
     core = _following()
     _take_leadership(core, 3, 200.0)

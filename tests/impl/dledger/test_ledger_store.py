@@ -6,13 +6,14 @@ from typing import TypeVar
 
 import pytest
 
+from mqproof.impl.dledger import ledger_store
 from mqproof.impl.dledger.changes import Committed, Reason, SteppedDown
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
-from mqproof.impl.dledger.ledger_log import LedgerLog
+from mqproof.impl.dledger.ledger_log import LedgerLog, stored_in
 from mqproof.impl.dledger.ledger_store import LedgerStore
-from mqproof.impl.dledger.rpc_bodies import NO_OP
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL, Entry
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import read_whole
@@ -24,7 +25,8 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
-from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.files.segments import SegmentedFile
+from mqproof.impl.store.results import PutStatus, Recovery
 from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
@@ -446,3 +448,119 @@ def test_a_damaged_record_of_a_running_member_is_left_out_and_reported() -> None
         await store.stop()
 
     play(scenario)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+def test_a_long_ledger_is_dispatched_in_several_turns(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_store, "_ENTRIES_A_TURN", 2)
+
+    async def scenario(site: Site) -> tuple[list[str], Recovery]:
+        store = await site.leading()
+        for number in range(count):
+            await store.put(_message(f"m{number}"))
+        store.kill()
+        site.disk.lose_power()
+        again = LedgerStore("/store", CONFIG, GroupConfig("g", "n0", ("n0",)), HERE, site.runtime, None)
+        recovery = again.load()
+        await again.start()
+        while not again.leads:
+            await asyncio.sleep(0.1)
+        seen = bodies(again)
+        await again.stop()
+        return seen, recovery
+
+    seen, recovery = play(scenario)
+    assert seen == [f"m{number}" for number in range(count)]
+    assert recovery == Recovery(True, 0, 0, 0, 0, 0)
+
+
+def test_a_recovery_counts_the_entries_of_a_lost_queue() -> None:
+    async def scenario(site: Site) -> tuple[Recovery, list[str]]:
+        store = await site.leading()
+        for number in range(3):
+            await store.put(_message(f"m{number}"))
+        end = store.log_end
+        await store.stop()
+        site.disk.lose(f"/store/consumequeue/T/0/{0:020d}")
+        again = LedgerStore("/store", CONFIG, GroupConfig("g", "n0", ("n0",)), HERE, site.runtime, None)
+        recovery = again.load()
+        seen = bodies(again)
+        await again.stop()
+        assert recovery.recovered_end == end
+        return recovery, seen
+
+    recovery, seen = play(scenario)
+    assert (recovery.abnormal, recovery.truncated_bytes, recovery.redispatched) == (False, 0, 3)
+    assert recovery.queue_entries_cut == 0
+    assert seen == ["m0", "m1", "m2"]
+
+
+def test_a_member_whose_queues_cannot_be_written_leaves_its_group(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        store = await site.leading()
+
+        def fail(step: Step) -> None:
+            if "consumequeue" in step.path:
+                raise OSError("the disk is broken")
+
+        site.disk.on_step = fail
+        put = asyncio.create_task(store.put(_message("x")))
+        await asyncio.sleep(5)
+        assert put.done()
+        assert put.result().status is not PutStatus.PUT_OK
+        assert not store.node.leads
+        assert not store.writable
+        site.disk.on_step = None
+        await store.stop()
+
+    play(scenario)
+    assert any("n0 of g stops: the disk is broken" in line for line in caplog.messages)
+
+
+def test_the_time_of_the_durable_part_is_that_of_its_last_record() -> None:
+    log = LedgerLog(SegmentedFile(SimulatedDisk(), "data", 512))
+    times = []
+    for number in range(2):
+        draft = record.encode(_message("m"))
+        record.place(draft, number, 200 * number + HEADER_BYTES, 1000 + number)
+        size = HEADER_BYTES + len(draft)
+        entry = Entry(NORMAL, size, number, 1, 200 * number, body=bytes(draft))
+        log.advance(entry, stored_in(entry))
+        times.append((log.flushed, log.flushed_timestamp_ms))
+        log.durable_to(entry.pos + entry.size)
+        times.append((log.flushed, log.flushed_timestamp_ms))
+    log.durable_at_most(100)
+    assert times == [(0, 0), (size, 1000), (size, 1000), (200 + size, 1001)]
+    assert log.flushed == 200 + size
+
+
+def test_a_flush_of_a_member_whose_disk_failed_ends() -> None:
+    async def scenario(site: Site) -> None:
+        store = await site.leading()
+
+        def fail(_: object) -> None:
+            raise OSError("the disk is broken")
+
+        put = asyncio.create_task(store.put(_message("x")))
+        await asyncio.sleep(0)
+        flush = asyncio.create_task(store.flush_log())
+        site.disk.on_step = fail
+        await asyncio.wait((put, flush), timeout=5)
+        assert put.done()
+        assert flush.done()
+        site.disk.on_step = None
+        await store.stop()
+
+    play(scenario)
+
+
+def test_another_change_of_the_same_turn_is_not_taken_for_an_entry() -> None:
+    async def scenario(site: Site) -> tuple[PutStatus, list[str]]:
+        store = await site.leading()
+        store.node.member.core.state.refuse("n9", "a request")
+        result = await store.put(_message("x"))
+        seen = bodies(store)
+        await store.stop()
+        return result.status, seen
+
+    assert play(scenario) == (PutStatus.PUT_OK, ["x"])

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from mqproof.impl.dledger import log_replication
-from mqproof.impl.dledger.changes import Ballot, Refused, Written
+from mqproof.impl.dledger.changes import Ballot, Reason, Refused, Written
 from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
@@ -23,6 +23,7 @@ from mqproof.impl.dledger.rpc_bodies import (
     VoteRequest,
     VoteResponse,
 )
+from mqproof.impl.dledger.state import Role
 from mqproof.impl.dledger.terms import Terms
 
 SIZE = 58
@@ -164,6 +165,66 @@ def test_an_acknowledgement_of_what_was_not_sent_is_refused() -> None:
     assert core.state.commit == -1
 
 
+def test_a_leader_does_not_push_from_behind_a_deleted_entry() -> None:
+    core = Core(CONFIG, Ballot(1, None), Terms((1,) * 20, begin=100), Random(1), 0.0)
+    core.state.become_candidate(1, Reason.SILENCE)
+    core.state.become_leader()
+    core.take_changes()
+    core.take_messages(_entry, 2000.0)
+    for next_one, compared in ((102, None), (101, None), (100, 100), (99, 100)):
+        follower = core._leading._followers["n1"]
+        follower.next, follower.is_comparing, follower.comparing = next_one, False, None
+        follower.pushes.clear()
+        follower.matched = next_one - 1
+        (push, *_) = _pushes(core, 2000.0)
+        assert push.pre_log_index == (next_one - 1 if compared is None else compared)
+        assert push.type is (PushType.APPEND if compared is None else PushType.COMPARE)
+
+
+# Transfers of the leadership.
+
+
+def test_the_leadership_can_be_transferred_before_the_first_push() -> None:
+    core = _leading(CONFIG)
+    assert core.transfer("n1", 2000.0) is ResponseCode.SUCCESS
+    assert core.append(b"x", 2000.0)[0] is ResponseCode.LEADER_TRANSFERRING
+
+
+@pytest.mark.parametrize(
+    ("lag_max", "code"), [(4, ResponseCode.SUCCESS), (3, ResponseCode.FALL_BEHIND_TOO_MUCH)]
+)
+def test_the_leadership_is_not_transferred_to_a_member_that_lags_too_far(
+    lag_max: int, code: ResponseCode
+) -> None:
+    core = _leading(replace(CONFIG, transfer_lag_max=lag_max), (1,) * 3)
+    _pushes(core, 2001.0)
+    assert core.transfer("n1", 2001.0) is code
+
+
+def test_so_many_uncommitted_entries_are_accepted() -> None:
+    core = _leading(replace(CONFIG, pending_max=3))
+    for index in (1, 2):
+        assert core.append(b"x", 2000.0) == (ResponseCode.SUCCESS, index)
+    assert core.append(b"x", 2000.0) == (ResponseCode.LEADER_PENDING_FULL, -1)
+
+
+def test_a_leader_that_was_paused_steps_down_before_it_handles_a_request() -> None:
+    core = _leading(CONFIG)
+    at = 2000 + CONFIG.give_up_ms
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 1), at)
+    assert core.state.role is Role.CANDIDATE
+    assert core.state.term == 3
+
+
+def test_a_leader_that_was_paused_steps_down_before_it_handles_an_answer() -> None:
+    core = _leading(CONFIG)
+    (push,) = _pushes(core, 2001.0)
+    core.flushed(0)
+    _pushed(core, push, 2000 + CONFIG.give_up_ms, index=0)
+    assert core.state.role is Role.CANDIDATE
+    assert core.state.commit == -1
+
+
 # Followers.
 
 
@@ -189,17 +250,23 @@ def _written(core: Core) -> list[int]:
     return [change.entry.index for change in core.take_changes() if isinstance(change, Written)]
 
 
-@pytest.mark.parametrize(("bytes_max", "kept"), [(30, True), (29, False)])
-def test_early_pushes_are_kept_up_to_a_number_of_bytes(
-    bytes_max: int, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_replication, "_EARLY_BYTES_MAX", bytes_max)
+def _push_large(core: Core, index: int, body_bytes: int) -> None:
+    entry = Entry(NORMAL, 48 + body_bytes, index, 1, 0, body=bytes(body_bytes))
+    push = PushRequest(
+        "g", "n0", "n1", "n1", 1, type=PushType.APPEND, pre_log_index=index - 1, pre_log_term=1,
+        batch_entry=(entry,), count=1,
+    )  # fmt: skip
+    core.handle(push, 2.0)
+
+
+@pytest.mark.parametrize(("last_bytes", "kept"), [(6 << 20, True), ((6 << 20) + 1, False)])
+def test_early_pushes_of_16_mib_are_kept(last_bytes: int, kept: bool) -> None:
     core = _following()
-    _push(core, 3, 4)
-    _push(core, 3, 4)  # repeated: it counts once
-    _push(core, 5, 5)
-    _push(core, 1, 2)
-    assert _written(core) == ([1, 2, 3, 4, 5] if kept else [1, 2, 3, 4])
+    _push_large(core, 2, 10 << 20)
+    _push_large(core, 2, 10 << 20)  # repeated: it counts once
+    _push_large(core, 3, last_bytes)
+    _push(core, 1, 1)
+    assert _written(core) == ([1, 2, 3] if kept else [1, 2])
 
 
 def test_early_pushes_do_not_count_any_more_after_they_were_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,14 @@ from mqproof.impl.dledger.changes import Cut, Written
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.rpc_bodies import NORMAL, AppendResponse, Entry, MetadataRequest, MetadataResponse
+from mqproof.impl.dledger.rpc_bodies import (
+    NORMAL,
+    AppendRequest,
+    AppendResponse,
+    Entry,
+    MetadataRequest,
+    MetadataResponse,
+)
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
@@ -96,6 +103,48 @@ def test_data_is_synced_before_too_much_of_it_is_in_doubt(monkeypatch: pytest.Mo
     assert syncs == [9]
 
 
+def test_16_mib_of_entries_are_in_memory() -> None:
+    ledger = _ledger(SimulatedDisk(), LedgerConfig(data_segment_bytes=64 << 20, index_segment_bytes=320))
+    for index in range(3):
+        ledger.append(index, 1, NORMAL, bytes((8 << 20) - 48))
+    assert list(ledger._recent) == [1, 2]
+    ledger.append(3, 1, NORMAL, bytes(1))
+    assert list(ledger._recent) == [2, 3]
+
+
+def test_the_index_is_written_for_2048_entries_at_a_time() -> None:
+    ledger = _ledger(SimulatedDisk(), LedgerConfig(data_segment_bytes=1 << 20, index_segment_bytes=1 << 20))
+    for index in range(2047):
+        ledger.append(index, 1, NORMAL, b"")
+    assert ledger._index.capacity_end == 0
+    ledger.append(2047, 1, NORMAL, b"")
+    assert len(ledger._index.read(0, 2048 * 32).rstrip(b"\0")) > 2047 * 32
+
+
+def test_the_index_is_synced_when_a_segment_of_data_was_added() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+
+    def flushed() -> int:
+        flush = ledger.begin_flush()
+        flush.sync()
+        return len(flush.unsynced)
+
+    counts = []
+    for index in range(20):
+        ledger.append(index, 1, NORMAL, b"")
+        counts.append(flushed())
+    assert [number for number, count in enumerate(counts) if count == 2] == [0, 10], "10 entries a segment"
+    ledger.write_index()
+    again = _ledger(disk)
+    again.append(20, 1, NORMAL, b"")
+    ledger = again
+    assert flushed() == 2, "the first entry of a segment"
+    again = _ledger(disk)
+    ledger = again
+    assert flushed() == 1
+
+
 def test_so_many_bytes_of_entries_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_module, "_RECENT_BYTES_MAX", 96)
     ledger = _ledger(SimulatedDisk())
@@ -139,6 +188,15 @@ def test_a_refusal_is_not_a_response(remark: str | None, complaint: str) -> None
     answer: Command = new_request(1).answer(2, remark=remark, body=b"{}")
     with pytest.raises(BodyError, match=complaint):
         wire.decode_response(request, answer)
+
+
+@pytest.mark.parametrize("code", [200, 300, 404, 502])
+def test_an_answer_of_a_released_member_is_read_whatever_its_code(code: int) -> None:
+    body = b'{"group":"g","remoteId":"n0","localId":"n1","term":1,"code":%d}' % code
+    response = wire.decode_response(
+        AppendRequest("g", "n1", "n0", None, 1), new_request(1).answer(200, body=body)
+    )
+    assert response.code == code
 
 
 def test_a_refused_append_has_no_place() -> None:

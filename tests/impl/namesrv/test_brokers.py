@@ -101,6 +101,16 @@ def test_the_event_log_has_the_expiry_time_that_a_broker_requested() -> None:
     assert play(scenario) == [None, "20000", "90000"]
 
 
+def test_events_name_the_broker_and_its_address() -> None:
+    async def scenario(world: World) -> set[tuple[str, str]]:
+        await world.register()
+        await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
+        await asyncio.sleep(200)
+        return {(event.attrs["broker"], event.attrs["address"]) for event in world.broker_events()}
+
+    assert play(scenario) == {(NAME, ADDRESS)}
+
+
 def test_the_expiry_time_that_a_broker_can_request_is_limited() -> None:
     async def scenario(world: World) -> int:
         await world.register(heartbeat_timeout_millis=2**62)

@@ -15,6 +15,8 @@ def test_brokers_and_topics_are_counted() -> None:
     assert value(page, "mqproof_namesrv_brokers", node_type="nameserver") == 1
     assert value(page, "mqproof_namesrv_topics") > 5
     assert value(page, "mqproof_ready", server="namesrv") == 1
+    for name in ("mqproof_namesrv_brokers", "mqproof_namesrv_topics"):
+        assert f"# TYPE {name} gauge" in page
 
 
 def test_a_name_server_that_does_not_listen_is_not_ready() -> None:

@@ -10,6 +10,7 @@ from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import TopicConfig, TopicList, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import ClusterRequest, PutKvRequest, RouteRequest
+from mqproof.spec.events import Kind
 from tests.impl.namesrv.world import World, play
 
 OTHER = ("b-b", "10.0.0.2:10911", "D")
@@ -88,3 +89,15 @@ def test_lists_of_topics_can_be_disabled() -> None:
     assert play(scenario) == [0, 0, 0]
     assert play(scenario, NameServerConfig(port=0, list_all_topics=False)) == [1, 0, 0]
     assert play(scenario, NameServerConfig(port=0, list_topics=False)) == [0, 1, 1]
+
+
+def test_the_event_of_a_route_names_the_writable_brokers() -> None:
+    async def scenario(world: World) -> list[tuple[str, str]]:
+        await world.register(TopicConfig("T", perm=6))
+        await world.register(TopicConfig("T", perm=4), broker=OTHER)
+        await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))
+        await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("unknown"))
+        routes = [event for event in world.events if event.kind is Kind.ROUTE]
+        return [(event.attrs["brokers"], event.attrs["writable"]) for event in routes]
+
+    assert play(scenario) == [("b-a:0,b-b:0", "b-a"), ("", "")]

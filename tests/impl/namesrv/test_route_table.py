@@ -169,6 +169,15 @@ def test_the_slave_with_the_lowest_id_replaces_a_missing_master_if_it_allows_tha
     assert route_text(table, "T") == "b-a:8 at b-a[0, 1, 2]"
 
 
+@pytest.mark.parametrize(("acting", "perm"), [(False, 7), (True, 5), (None, None)])
+def test_a_slave_that_may_act_as_the_master_is_not_writable(acting: bool | None, perm: int | None) -> None:
+    table = RouteTable()
+    configs = TopicConfigs(DataVersion(1), {"T": TopicConfig("T", perm=7)})
+    register(table, SLAVE, configs, acting=acting)
+    route = table.route("T")
+    assert (route.queue_datas[0].perm if route else None) == perm
+
+
 def test_an_acting_master_is_returned_for_reading_if_enabled() -> None:
     table = RouteTable()
     register(table, SLAVE, topics("T"), acting=True)

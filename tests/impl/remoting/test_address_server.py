@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from mqproof.impl.remoting.address_server import AddressServer, AddressServerError, parse
+from mqproof.impl.remoting.address_server import AddressServer, AddressServerError, _Answer, parse
 from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, SimulatedNetwork
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 
@@ -132,3 +132,16 @@ def test_name_servers_are_named_by_addresses_or_by_a_url() -> None:
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|Port|port"):
         parse(text)
+
+
+def test_bytes_after_a_refused_answer_are_ignored() -> None:
+    async def main() -> None:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        receiver = _Answer(answer)
+        for _ in range(3):
+            receiver.received(bytes(65536))
+        receiver.closed()
+        with pytest.raises(ValueError, match="more than 65536 bytes"):
+            await answer
+
+    run_simulated(main(), SimulatedLoop())

@@ -41,7 +41,7 @@ def test_each_of_the_three_limits_refuses(caplog: pytest.LogCaptureFixture) -> N
         assert budget.refusal(c) == "6 held pulls of all connections, at most 6 allowed"
         budget.take(a1, -3)
         assert budget.refusal(a2, 2) is None
-        assert budget.used == 3
+        assert (budget.used, budget.refused) == (3, 3)
 
     simulated(check)
     assert len(caplog.messages) == 2  # one line for each address

@@ -18,3 +18,16 @@ def test_a_refused_message_is_final_and_a_missing_topic_is_not() -> None:
 
 def test_every_response_code_has_a_description() -> None:
     assert all(code.meaning for code in ResponseCode)
+
+
+def test_a_refusal_is_retried_if_another_broker_may_accept_the_message() -> None:
+    assert {code.name for code in ResponseCode if code.retriable} == {
+        "SYSTEM_ERROR",
+        "SYSTEM_BUSY",
+        "SERVICE_NOT_AVAILABLE",
+        "NO_PERMISSION",
+        "TOPIC_NOT_EXIST",
+        "NO_BUYER_ID",
+        "NOT_IN_CURRENT_UNIT",
+        "GO_AWAY",
+    }

@@ -111,3 +111,13 @@ def test_the_answer_to_the_largest_batch_can_be_read() -> None:
     ids = ",".join(["0" * 56] * 16_384)  # as many messages as a broker takes, stored at an IPv6 address
     fields = {"msgId": ids, "queueId": "1", "queueOffset": "2"}
     assert headers.read(SendResponse, fields).msg_id == ids
+
+
+@pytest.mark.parametrize(("characters", "is_read"), [(1 << 20, True), ((1 << 20) + 1, False)])
+def test_the_ids_of_a_batch_have_at_most_1_mib(characters: int, is_read: bool) -> None:
+    fields = {"msgId": "x" * characters, "queueId": "0", "queueOffset": "0"}
+    if is_read:
+        assert len(headers.read(SendResponse, fields).msg_id) == characters
+        return
+    with pytest.raises(HeaderError, match="msgId"):
+        headers.read(SendResponse, fields)

@@ -21,6 +21,7 @@ from mqproof.impl.remoting.bodies import (
     MessageQueue,
     QueueData,
     RegisterBrokerBody,
+    StatsWindow,
     TopicRoute,
 )
 from mqproof.impl.remoting.java_json import BodyError, ObjectKey, quote_keys, read, write
@@ -226,3 +227,10 @@ def test_numbers_may_be_strings_and_missing_fields_get_defaults() -> None:
     wrapper = read(RegisterBrokerBody, text).topic_config_serialize_wrapper
     assert wrapper.data_version.counter == 3
     assert wrapper.topic_config_table["T"].read_queue_nums == 16
+
+
+def test_a_number_that_a_released_server_leaves_out_is_0() -> None:
+    queues = read(QueueData, b'{"brokerName":"b","perm":6,"readQueueNums":4}')
+    assert (queues.write_queue_nums, queues.topic_sys_flag) == (0, 0)
+    window = read(StatsWindow, b"{}")
+    assert (window.avgpt, window.sum, window.tps) == (0, 0, 0)

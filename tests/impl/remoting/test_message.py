@@ -10,6 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqproof.impl.remoting.message import (
+    SYS_BORN_HOST_V6,
+    SYS_COMPRESSED,
+    SYS_MULTI_TAGS,
+    SYS_STORE_HOST_V6,
+    SYS_TRANSACTION_COMMIT,
+    SYS_TRANSACTION_PREPARED,
     Message,
     StoredMessage,
     UniqueKeys,
@@ -137,4 +143,28 @@ def test_unique_keys_stay_unique_when_the_clock_stops_steps_back_or_enters_a_new
     [(0, 0), (1_700_000_000_000, 1_700_000_000_000_000), (2**63 - 1, None), (-(2**63), None)],
 )
 def test_a_born_time_that_an_event_log_cannot_hold_is_not_recorded(born_ms: int, born_us: int | None) -> None:
+    assert Message("T", b"", born_timestamp_ms=born_ms).born_timestamp_us == born_us
+
+
+def test_the_flags_of_a_message_are_different_bits() -> None:
+    single = [SYS_COMPRESSED, SYS_MULTI_TAGS, SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_COMMIT,
+              SYS_BORN_HOST_V6, SYS_STORE_HOST_V6]  # fmt: skip
+    assert all(flag.bit_count() == 1 for flag in single)
+    assert sum(single) == 0b11_1111
+
+
+@pytest.mark.parametrize(
+    ("born_ms", "born_us"),
+    [
+        (0, 0),
+        (-7, -7000),
+        ((1 << 63) // 1000, (1 << 63) // 1000 * 1000),
+        ((1 << 63) // 1000 + 1, None),
+        (-((1 << 63) // 1000), -((1 << 63) // 1000) * 1000),
+        (-((1 << 63) // 1000) - 1, None),
+    ],
+)
+def test_the_time_of_birth_is_given_in_microseconds_if_they_fit_64_bits(
+    born_ms: int, born_us: int | None
+) -> None:
     assert Message("T", b"", born_timestamp_ms=born_ms).born_timestamp_us == born_us

@@ -116,6 +116,24 @@ def test_a_master_that_was_followed_is_tried_again_at_once() -> None:
     assert play(scenario) < 1
 
 
+def test_the_log_says_again_that_the_slave_follows_after_it_lost_its_master(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
+        _, masters = await serve(attempts)
+        await asyncio.sleep(40)
+        masters[0].connection.abort()
+        await asyncio.sleep(40)
+        assert client.is_following
+
+    with caplog.at_level("WARNING"):
+        play(scenario)
+    assert [line for line in caplog.messages if "slave follows" in line] == [
+        f"this slave follows its master {MASTER}"
+    ] * 2
+    assert caplog.messages.count(f"the connection to master {MASTER} was lost") == 1
+
+
 def test_a_slave_follows_only_after_it_has_fetched_the_masters_tables() -> None:
     async def scenario(attempts: Attempts, client: SlaveClient) -> tuple[bool, list[int], bool]:
         known = False

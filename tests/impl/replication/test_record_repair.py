@@ -205,6 +205,21 @@ def test_rounds_that_repair_nothing_become_rare_until_another_record_is_lost() -
     assert len(peers.asked) == 8
 
 
+def test_a_round_that_failed_is_repeated_at_once() -> None:
+    store = _Store(_lost(1))
+    repair, peers = _repair(store, b"right")
+
+    async def fail() -> Sequence[Address]:
+        raise RemotingError("no name server")
+
+    repair._peers = fail
+    with pytest.raises(RemotingError):
+        _rounds(repair, 1)
+    repair._peers = peers.addresses
+    _rounds(repair, 1)
+    assert store.lost == []
+
+
 def test_records_that_no_peer_has_do_not_keep_the_others_waiting() -> None:
     class Some(_Store):
         def restore_record(self, lost: LostRecord, data: bytes) -> bool:

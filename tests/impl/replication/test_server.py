@@ -9,9 +9,11 @@ import pytest
 
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.replication.server import MasterServer
-from mqproof.impl.replication.stream import Transfer, read_transfer, write_position
+from mqproof.impl.replication.stream import Transfer, read_transfer, write_position, write_transfer
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, Connection, SimulatedNetwork
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop, run_simulated
+from mqproof.spec.events import Event, Kind
 from tests.impl.replication.site import filled, message
 
 T = TypeVar("T")
@@ -48,14 +50,14 @@ class Slave:
 Connect = Callable[[], Awaitable[Slave]]
 
 
-def play(scenario: Callable[[MasterServer, Connect], Awaitable[T]]) -> T:
+def play(scenario: Callable[[MasterServer, Connect], Awaitable[T]], events: EventLog | None = None) -> T:
     """Run a scenario with a master whose log has three messages."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         network = SimulatedNetwork()
         log = filled(3)
-        server = MasterServer(network, log, ReplicationConfig(role=Role.SYNC_MASTER), None)
+        server = MasterServer(network, log, ReplicationConfig(role=Role.SYNC_MASTER), events)
         log.on_append = server.grown
         address = await server.start("127.0.0.1", 10912)
 
@@ -205,3 +207,69 @@ def test_appended_data_is_sent_without_a_request() -> None:
         return before, len(slave.transfers())
 
     assert play(scenario) == (1, 2)
+
+
+def test_transfers_and_acknowledgements_are_in_the_event_log() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[int, str]:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(1)
+        slave.say(100)
+        await asyncio.sleep(1)
+        return server._master_log.log_end, str(slave.connection.local)
+
+    events: list[Event] = []
+    end, slave = play(scenario, EventLog(events.append, "broker", ManualClock()))
+    assert [(event.kind, event.commit_offset) for event in events] == [
+        (Kind.HA_TRANSFER, end),
+        (Kind.HA_ACK, 100),
+    ]
+    assert {(event.attrs["slave"], event.attrs["role"]) for event in events} == {(slave, "SYNC_MASTER")}
+
+
+@pytest.mark.parametrize(("frame_bytes", "frames"), [(64 << 10, 4), (100 << 10, 3), ((64 << 10) - 1, 5)])
+def test_other_slaves_get_a_turn_after_256_kib(frame_bytes: int, frames: int) -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> int:
+        slave = await connect()
+        (sender,) = server._senders
+        sender._feed.received(write_position(0))
+        frame = write_transfer(Transfer(0, bytes(frame_bytes - len(write_transfer(Transfer(0, b""))))))
+        sender._feed.next_frame = lambda: frame  # type: ignore[method-assign]
+        sender._send()
+        sender._takes = False
+        await asyncio.sleep(1)
+        return len(slave.transfers())
+
+    assert play(scenario) == frames
+
+
+def test_the_state_of_a_slave_says_what_was_sent_and_acknowledged() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> None:
+        slave = await connect()
+        (state,) = server.slaves()
+        assert (state.address, state.sent, state.acknowledged) == (slave.connection.local, 0, 0)
+        slave.say(0)
+        await asyncio.sleep(1)
+        slave.say(100)
+        await asyncio.sleep(1)
+        slave.say(50)
+        await asyncio.sleep(1)
+        (state,) = server.slaves()
+        assert (state.sent, state.acknowledged) == (server._master_log.log_end, 100)
+
+    play(scenario)
+
+
+def test_several_reasons_to_send_are_one_send_at_the_end_of_the_turn() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> list[int]:
+        await connect()
+        (sender,) = server._senders
+        sends: list[int] = []
+        sender._send = lambda: sends.append(len(sends))  # type: ignore[method-assign]
+        sender.wake()
+        sender.wake()
+        assert sends == []
+        await asyncio.sleep(1)
+        return sends
+
+    assert play(scenario) == [0]

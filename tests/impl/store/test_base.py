@@ -66,6 +66,32 @@ def test_the_first_offset_is_that_of_the_first_record_in_the_log() -> None:
     assert [site.store.min_offset("T", queue_id) for queue_id in (0, 1)] == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("count", "records", "less", "found"),
+    [(9, 3, 0, [1, 2, 3]), (2, 9, 0, [2, 3]), (9, 3, 1, [2, 3]), (9, 0, 0, [3]), (1, 9, 0, [3])],
+)
+def test_a_search_returns_the_newest_records_oldest_first(
+    count: int, records: int, less: int, found: list[int]
+) -> None:
+    """They have at most the size of so many records, less so many bytes."""
+    site = _opened()
+    for number in range(4):
+        site.store.append(Message("T", b"m%d" % number, {"KEYS": "key"}))
+    site.store.dispatch()
+    max_bytes = records * site.store.log_end // 4 - less
+    newest = site.store.find("T", "key", count, *FOREVER, max_bytes)
+    assert [_body(data) for data in newest] == [f"m{number}" for number in found]
+
+
+def test_a_search_returns_8_mib_if_nothing_else_is_asked_for() -> None:
+    site = _opened(replace(LARGE, commit_log_segment_bytes=16 << 20))
+    for number in range(3):
+        site.store.append(Message("T", b"%d" % number + bytes(3 << 20), {"KEYS": "key"}))
+    site.store.dispatch()
+    found = site.store.find("T", "key", 64, *FOREVER)
+    assert [record.decode(data).message.body[:1] for data in found] == [b"1", b"2"]
+
+
 def test_without_an_index_no_key_is_found() -> None:
     site = _opened(replace(LARGE, index_enabled=False))
     site.append("m0")

@@ -92,3 +92,19 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new_checkpoint_never_a_mixtur
             crashed.crash_os(image)
             found.add(read_checkpoint(crashed, "store/checkpoint"))
     assert found == {old, new}
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(1108, True), (1107, False), (24, False), (23, False)])
+def test_a_checkpoint_that_was_cut_behind_its_checksum_is_whole(size: int, is_whole: bool) -> None:
+    state = IndexState(1 << 33, 20231114221320000, Header(1, 2, 3, 4, 5, 6))
+    checkpoint = Checkpoint(1, 2, 3, QueueCount(1, 2, 3), state)
+    data = bytearray(checkpoint.encode()[:size])
+    assert (Checkpoint.decode(bytes(data)) == checkpoint) is is_whole
+    if is_whole:
+        data[0] ^= 1
+        assert Checkpoint.decode(bytes(data)) == Checkpoint(), "its checksum still counts"
+
+
+def test_the_safe_time_is_never_negative() -> None:
+    assert Checkpoint(2_999, 9_000).safe_timestamp_ms == 0
+    assert Checkpoint(9_000, 3_001).safe_timestamp_ms == 1

@@ -19,7 +19,7 @@ def test_records_before_the_deletion_are_deleted() -> None:
     assert not table.has("U", 0)
 
 
-def test_a_master_s_deletion_is_new_if_it_is_later_than_the_known_one() -> None:
+def test_a_deletion_of_the_master_is_new_if_it_is_later_than_the_known_one() -> None:
     table = _table(T=100, U=100)
     assert table.newer({"T": 100, "U": 101, "V": 1, "W": 0}) == {"U": 101, "V": 1}
     assert table.newer({"T": 99}) == {}

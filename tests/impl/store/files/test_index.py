@@ -337,6 +337,8 @@ def test_missing_keys_of_a_partly_indexed_record_are_added_after_a_crash(keys: s
     ("name", "size", "complaint"),
     [
         ("notes.txt", 10, "not an index file, a name of 17 digits expected"),
+        ("n" * 17, 10, "not an index file, a name of 17 digits expected"),
+        ("٠" * 17, 10, "not an index file, a name of 17 digits expected"),
         ("20231114000000000", 10, "10 bytes, index files of 152 expected"),
     ],
 )

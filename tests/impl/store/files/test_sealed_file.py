@@ -107,3 +107,60 @@ def test_a_write_waits_for_one_that_goes_on_in_another_thread() -> None:
         may_write.set()
     assert [write.result() for write in writes] == [None, None]
     assert _read(disk) == {"n": 2}
+
+
+def test_the_log_names_the_file_and_its_problem(caplog: pytest.LogCaptureFixture) -> None:
+    disk = _written({"perm": 6})
+    write_durably(disk, PATH, b"")
+    with caplog.at_level("WARNING"):
+        assert _read(disk) == {"perm": 6}
+        _read(disk, DamageReport())
+        _read(disk, DamageReport())
+    assert caplog.messages == [
+        f"{PATH}: it is empty, its backup is used",
+        f"damaged table at {PATH}: it is empty: repaired",
+    ]
+
+
+@pytest.mark.parametrize("left", [[PATH], [BACKUP], [PATH, BACKUP]])
+def test_a_missing_backup_is_no_damage_and_a_missing_file_is(left: list[str]) -> None:
+    disk = _written({"perm": 6})
+    for path in {PATH, BACKUP} - set(left):
+        disk.lose(path)
+    damage = DamageReport()
+    assert _read(disk, damage) == {"perm": 6}
+    assert len(damage) == (left == [BACKUP])
+    assert disk.exists(PATH)
+    assert disk.exists(BACKUP)
+
+
+def test_a_sound_pair_of_files_is_not_written() -> None:
+    disk = _written({"perm": 6}, {"perm": 4})
+    steps: list[Step] = []
+    disk.on_step = steps.append
+    assert _read(disk, DamageReport()) == {"perm": 4}
+    assert steps == []
+
+
+def test_a_backup_that_cannot_be_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    disk = _written({"perm": 6})
+
+    def fail(step: Step) -> None:
+        if step.path.startswith(BACKUP):
+            raise OSError("no space")
+
+    disk.on_step = fail
+    write_sealed(disk, PATH, b'{"perm": 4}')
+    assert caplog.messages == [f"{BACKUP} cannot be written, {PATH} has no backup: no space"]
+    disk.on_step = None
+    assert _read(disk) == {"perm": 4}
+
+
+def test_a_file_without_a_seal_is_not_ours() -> None:
+    disk = SimulatedDisk()
+    assert not is_sealed(disk, PATH)
+    write_durably(disk, PATH, b'{"perm": 2}')
+    assert not is_sealed(disk, PATH)
+    write_sealed(disk, PATH, b'{"perm": 2}')
+    disk.lose(PATH)
+    assert is_sealed(disk, PATH), "its backup is sealed"

@@ -151,3 +151,66 @@ def test_the_size_of_a_killed_processs_segment_is_durable_before_the_next_one_is
     again = SegmentedFile(disk, "d", 60)
     again.load()
     assert again.starts == (0, 60)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "writes"),
+    [(0, 40, [(0, 16), (1, 16), (2, 8)]), (5, 16, [(0, 11)]), (5, 17, [(0, 11), (1, 1)]), (20, 24, [(1, 4)]),
+     (7, 7, [])],
+)  # fmt: skip
+def test_exactly_the_bytes_between_two_positions_are_written_again(
+    begin: int, end: int, writes: list[tuple[int, int]]
+) -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk)
+    for start in (0, 16, 32):
+        segments.write(start, bytes(range(start, start + 16)))
+    segments.sync()
+    steps: list[Step] = []
+
+    def count(step: Step) -> None:
+        steps.append(step)
+        assert len(steps) < 9, "it does not end"
+
+    disk.on_step = count
+    segments.write_again(begin, end)
+    assert [(int(step.path[-20:]) // 16, step.size) for step in steps] == writes
+    assert [len(segments.take_unsynced().files), segments.has_unsynced] == [len(writes), False]
+    assert b"".join(segments.read(start, 16) for start in (0, 16, 32)) == bytes(range(48))
+
+
+@pytest.mark.parametrize("position", [0, 15, 16, 31, 32, 47, 48, 1 << 40])
+def test_a_position_has_a_segment_if_its_file_exists(position: int) -> None:
+    segments = _loaded(SimulatedDisk())
+    for start in (16, 32):
+        segments.write(start, b"x")
+    assert segments.has(position) is (16 <= position < 48)
+    assert segments.path_of(position) == f"log/{position // 16 * 16:020d}"
+    assert (segments.begin, segments.capacity_end) == (16, 48)
+
+
+@pytest.mark.parametrize(("position", "left"), [(15, 0), (16, 16), (31, 16), (32, 32), (48, 32), (99, 32)])
+def test_segments_before_a_position_are_detached_except_the_last_one(position: int, left: int) -> None:
+    disk = SimulatedDisk()
+    segments = _loaded(disk)
+    for start in (0, 16, 32):
+        segments.write(start, b"x")
+    removal = segments.detach_before(position)
+    assert (segments.begin, segments.capacity_end) == (left, 48)
+    assert len(disk.names("log")) == 3
+    assert len(segments.take_unsynced().files) == len(segments.starts)
+    removal.carry_out()
+    assert disk.names("log") == [f"{start:020d}" for start in range(left, 48, 16)]
+
+
+def test_an_empty_file_has_nothing_unsynced_and_no_bytes() -> None:
+    segments = _loaded(SimulatedDisk())
+    assert (segments.begin, segments.capacity_end, segments.starts) == (0, 0, ())
+    unsynced = [segments.has_unsynced]
+    segments.write(0, b"x")
+    unsynced.append(segments.has_unsynced)
+    segments.sync()
+    unsynced.append(segments.has_unsynced)
+    segments.clear()
+    unsynced.append(segments.has_unsynced)
+    assert (unsynced, segments.starts) == ([False, True, False, True], ())
