@@ -37,6 +37,8 @@ class MemoryStore:
         """The commit offsets of records that cannot be read."""
         self.unreadable_from: int | None = None
         """The commit offset from which records are not in their queues yet."""
+        self.scanned: list[int] = []
+        """The commit offsets from which the log was read."""
         self.flushed = 0
         """How often the log was flushed."""
         self.readers: dict[str, Callable[[], int | None]] = {}
@@ -81,6 +83,7 @@ class MemoryStore:
         return self._log[number] if is_there else None
 
     def records_from(self, commit_offset: int) -> Iterator[StoredMessage]:
+        self.scanned.append(commit_offset)
         for data in self._log[-(-commit_offset // 1000) :]:
             yield record.decode(data)
 
