@@ -6,22 +6,28 @@ Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 import asyncio
 import random
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from mqproof.impl.broker import delayed
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.disk import Space, read_whole, write_durably
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Kind
+from tests.impl.broker.memory_store import Events
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -431,5 +437,19 @@ def test_a_slave_keeps_the_offsets_of_its_master_also_while_its_log_is_behind() 
         await delays.persist()
         assert b'{"offsetTable":{1:10}' in read_whole(disk, FILE)
         await slave.stop()
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_message_that_is_perhaps_stored_twice_is_an_event() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        events, runtime, path = Events(), world.runtime, "/offsets"
+        message = Message("T", b"a", {"UNIQ_KEY": "K"}, queue_id=3)
+        for log in (None, cast("EventLog", events)):
+            delays = delayed.DelayedDelivery(path, world.broker.store, PullHolds(), runtime, log)
+            delays._emit_retry(message, PutStatus.UNKNOWN_ERROR)
+        fields = {"msg_id": "K", "topic": "T", "queue_id": 3, "status": "UNKNOWN_ERROR"}
+        assert events.kept == [(Kind.RETRY, fields)]
 
     play(scenario, config=CONFIG)
