@@ -154,3 +154,66 @@ def test_listening_on_all_addresses_needs_an_address_to_advertise() -> None:
     with pytest.raises(ConfigError, match="brokerIP1"):
         with_changes(BrokerConfig(), {"host": "0.0.0.0"})
     with_changes(BrokerConfig(), {"host": "0.0.0.0", "advertised_host": "10.0.0.1"})
+
+
+_MS_KEYS = (
+    *("flushConsumerOffsetInterval", "flushDelayOffsetInterval", "osPageCacheBusyTimeOutMills"),
+    *("shortPollingTimeMills", "transactionTimeOut", "transactionCheckInterval"),
+    *("transactionOpBatchInterval", "syncFlushTimeout", "flushIntervalCommitLog"),
+    *("flushCommitLogThoroughInterval", "flushIntervalConsumeQueue", "flushConsumeQueueThoroughInterval"),
+    *("cleanResourceInterval", "scrubInterval", "slaveTimeout", "haSendHeartbeatInterval"),
+    "haHousekeepingInterval",
+)
+_LIMITS = {
+    (0, 7): ("brokerPermission",),
+    (0, 65_535): ("listenPort", "haListenPort"),
+    (1, 64): ("inSyncReplicas",),
+    (1, 100): (
+        *("accessMessageInMemoryMaxRatio", "addressSharePercent", "connectionSharePercent"),
+        *("diskMaxUsedSpaceRatio", "diskSpaceCleanForciblyRatio", "diskSpaceWarningLevelRatio"),
+    ),
+    (1, 1024): ("defaultTopicQueueNums",),
+    (1, 32_768): ("maxTransferCountOnMessageInMemory", "maxTransferCountOnMessageInDisk"),
+    (1, 1_000_000): ("fileReservedTime",),
+    (1, 8_388_608): ("maxTransferBytesOnMessageInMemory", "maxTransferBytesOnMessageInDisk"),
+    (1, 10_000_000): ("pullThreadPoolQueueCapacity", "timersWaitingMax"),
+    (1, 67_108_864): ("maxMessageSize",),
+    (1, 2_147_483_647): (
+        *("sendThreadPoolQueueCapacity", "transactionCheckMax", "transactionsOpenMax", "timerMaxDelaySec"),
+        *("maxHashSlotNum", "scrubBytesPerSecond", "haSlaveFallbehindMax"),
+        *_MS_KEYS,
+    ),
+    (2, 2_147_483_647): ("maxIndexNum",),
+    (20, 2_147_483_640): ("mappedFileSizeConsumeQueue",),
+    (1024, 2_147_483_647): ("mappedFileSizeCommitLog",),
+    (10_000, 60_000): ("registerNameServerPeriod",),
+}
+"""The keys with whole numbers, by their least and most."""
+
+
+@pytest.mark.parametrize(
+    ("key", "least", "most"), [(key, *limits) for limits, keys in _LIMITS.items() for key in keys]
+)
+def test_a_number_is_accepted_at_its_limits_and_refused_beyond_them(key: str, least: int, most: int) -> None:
+    for value in (least, most):
+        config, unknown = read(f"{key}={value}", "f")
+        assert unknown == ()
+        assert f"{key}={value}" in show(config).splitlines()
+    beyond = 2_147_483_648 if key == "mappedFileSizeConsumeQueue" else most + 1
+    for refused in (least - 1, beyond):
+        with pytest.raises(ConfigError, match=f"{key} is '{refused}', a whole number from {least} to "):
+            read(f"{key}={refused}", "f")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "percent"), [("0.85", 85), ("0.5", 50), ("0.05", 5), ("0.999", 99), ("85", 85), ("100", 100)]
+)
+def test_a_ratio_may_be_a_fraction_or_a_percentage(ratio: str, percent: int) -> None:
+    config, _ = read(f"diskSpaceWarningLevelRatio={ratio}", "f")
+    assert config.store.disk_warning_percent == percent
+
+
+@pytest.mark.parametrize(("ratio", "words"), [("0.00", "1 to 99"), ("0.", "1 to 99"), ("1.0", "1 to 100")])
+def test_a_ratio_of_nothing_is_refused(ratio: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"a whole number from {words}"):
+        read(f"diskSpaceWarningLevelRatio={ratio}", "f")

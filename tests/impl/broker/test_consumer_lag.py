@@ -57,3 +57,28 @@ def test_a_group_whose_messages_expired_waits_only_for_those_that_exist() -> Non
         return lag_of(services, "T", "G")
 
     assert play(scenario).ready >= 3
+
+
+def test_the_ages_are_those_of_the_first_message_not_consumed_and_the_first_not_received() -> None:
+    """The messages of queue 1 are stored a second apart, and those of queue 2 are older."""
+
+    async def scenario(world: World) -> list[Lag]:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services, found = world.broker.services, []
+        for number in range(8):
+            await services.store.put(Message("T", b"x", queue_id=2 if number < 3 else 1))
+            await asyncio.sleep(1 - services.store.now_ms() % 1000 / 1000)
+        services.offsets.commit("G", "T", 1, 2)
+        services.pull_progress.note("T", "G", 1, 3, 1, 0.0)
+        services.pull_progress.note("G", "T", 1, 5, 1, 0.0)
+        found.append(lag_of(services, "T", "G"))
+        services.offsets.commit("G", "T", 2, 1)
+        found.append(lag_of(services, "T", "G"))
+        return found
+
+    one, both = play(scenario)
+    assert one == Lag(inflight=1, ready=2, lag_ms=one.lag_ms, queueing_ms=one.queueing_ms)
+    assert (one.lag_ms // 100, one.queueing_ms // 100) == (30, 20)
+    assert (both.inflight, both.ready) == (1, 4)
+    assert (both.lag_ms // 100, both.queueing_ms // 100) == (70, 70)

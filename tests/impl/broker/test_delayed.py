@@ -6,20 +6,28 @@ Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 import asyncio
 import random
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from mqproof.impl.broker import delayed
+from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.disk import Space, read_whole, write_durably
-from mqproof.impl.runtime.simulated_disk import Step
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Kind
+from tests.impl.broker.memory_store import Events
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -384,3 +392,64 @@ def test_a_broker_that_does_not_deliver_keeps_what_is_not_due() -> None:
 
     store = replace(SMALL_STORE, delay_levels_ms=(1000, 150_000))
     play(scenario, config=replace(CONFIG, store=store))
+
+
+def test_a_message_that_arrives_during_a_start_is_not_passed_over() -> None:
+    """The file may be ahead of a queue that lost its end, and the name server may be silent."""
+
+    async def scenario(world: World) -> None:
+        await world.producer.send(Message("T", b"first"), MessageQueue("T", "broker-a", 1))
+        assert world.broker is not None
+        world.broker.kill()
+        write_durably(world.disk, FILE, b'{"offsetTable":{"1":9}}')
+        world.disk.crash_process()
+        world.network.silence(world.namesrv_address)
+        start = asyncio.create_task(world.start_broker())
+        await asyncio.sleep(1)
+        is_registering = not start.done()
+        waits = {"REAL_TOPIC": "T", "REAL_QID": "0", "DELAY": "1"}
+        await world.broker.store.put(Message(SCHEDULE_TOPIC, b"a", waits))
+        world.network.heal(world.namesrv_address)
+        await start
+        assert is_registering
+        await asyncio.sleep(3)
+        assert delivered(world) == ["a"]
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_slave_keeps_the_offsets_of_its_master_also_while_its_log_is_behind() -> None:
+    async def scenario(world: World) -> None:
+        disk, role = SimulatedDisk(), ReplicationConfig(role=Role.SLAVE, ha_port=0)
+        write_durably(disk, FILE, b'{"offsetTable":{"1":9}}')
+        config = replace(CONFIG, broker_id=1, name="b-x", replication=role)
+        slave = Broker(config, replace(world.runtime, disk=disk))
+        await slave.start()
+        assert slave.services is not None
+        delays = slave.services.delays
+        assert delays.offsets().offset_table == {1: 9}
+        delays.adopt({})
+        delays.adopt({1: 9})
+        disk.lose(FILE)
+        await delays.persist()
+        assert not disk.exists(FILE), "nothing has changed"
+        delays.adopt({1: 10})
+        await delays.persist()
+        assert b'{"offsetTable":{1:10}' in read_whole(disk, FILE)
+        await slave.stop()
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_message_that_is_perhaps_stored_twice_is_an_event() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        events, runtime, path = Events(), world.runtime, "/offsets"
+        message = Message("T", b"a", {"UNIQ_KEY": "K"}, queue_id=3)
+        for log in (None, cast("EventLog", events)):
+            delays = delayed.DelayedDelivery(path, world.broker.store, PullHolds(), runtime, log)
+            delays._emit_retry(message, PutStatus.UNKNOWN_ERROR)
+        fields = {"msg_id": "K", "topic": "T", "queue_id": 3, "status": "UNKNOWN_ERROR"}
+        assert events.kept == [(Kind.RETRY, fields)]
+
+    play(scenario, config=CONFIG)

@@ -225,10 +225,15 @@ def test_a_master_without_a_quorum_acknowledges_nothing_and_soon_steps_down() ->
         await group.send("before")
         for id_ in [id_ for id_ in IDS if id_ != master]:
             group.kill(id_)
+        services = group.brokers[master].services
+        assert services is not None
+        of_master = services.offsets.unsent
+        assert of_master is None, "those of a master are its own"
         outcome = await group.producer.send(_message("alone"))
         async with asyncio.timeout(60):
             while group.masters():
                 await asyncio.sleep(0.1)
+        assert services.offsets.unsent == set(), "a later master gets what is committed here from now on"
         alone = _bodies(await _received(group))
         for id_ in [id_ for id_ in IDS if id_ != master]:
             await group.start(id_)

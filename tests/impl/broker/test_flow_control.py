@@ -9,8 +9,10 @@ import pytest
 
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import run_simulated
+from tests.impl.world import World, play
 
 
 def test_one_send_is_always_admitted_whatever_its_size() -> None:
@@ -51,3 +53,33 @@ def test_sends_are_refused_while_the_oldest_one_has_waited_too_long() -> None:
         assert (gate.oldest_ms(), gate.took_ms_max) == (0, 300)
 
     run_simulated(scenario())
+
+
+def test_the_times_of_sends_are_reported_to_the_millisecond() -> None:
+    async def scenario() -> None:
+        gate = SendGate(count_max=10, bytes_max=100, busy_ms=200, now_s=asyncio.get_running_loop().time)
+        gate.enter(40)
+        await asyncio.sleep(0.1)
+        ticket = gate.enter(60)
+        with pytest.raises(RefusedError, match="2 sends of 100 bytes wait"):
+            gate.enter(1)
+        await asyncio.sleep(7.9)
+        assert gate.oldest_ms() == 8000
+        gate.leave(ticket)
+        assert gate.took_ms_max == 7900
+        with pytest.raises(RefusedError, match=r"8000ms, size of queue: 1$"):
+            gate.enter(1)
+        assert (gate.refused_full, gate.refused_slow, len(gate)) == (1, 1, 1)
+
+    run_simulated(scenario())
+
+
+def test_a_broker_admits_sends_up_to_its_own_limits() -> None:
+    """Several sends of a few kilobytes wait for the disk at once, and none of them is refused."""
+
+    async def scenario(world: World) -> list[object]:
+        await world.producer.send(Message("T", b"first"))
+        outcomes = await asyncio.gather(*(world.producer.send(Message("T", b"x" * 4000)) for _ in range(5)))
+        return [getattr(outcome, "status", None) for outcome in outcomes]
+
+    assert play(scenario) == ["SEND_OK"] * 5

@@ -251,3 +251,56 @@ def test_the_pulls_of_a_pass_are_freed_one_by_one() -> None:
     for gone in range(4):
         assert [thing() is None for thing in alive].count(True) == gone
         next(left, None)
+
+
+def test_a_thousand_tag_codes_are_remembered_during_a_pass_and_with_more_all_pulls_are_woken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 2)
+
+    async def main(codes: int) -> bool:
+        holds = PullHolds()
+        held = [holds.hold("T", 0, 0, frozenset({-1}), 15.0) for _ in range(5)]
+        for code in range(codes + 1):  # the first one begins the pass
+            holds.arrived("T", 0, 1, code)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len({one.done() for one in held}) == 1
+        return held[0].done()
+
+    assert [run_simulated(main(codes)) for codes in (1000, 1001)] == [False, True]
+
+
+def test_a_hold_that_has_ended_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        holds, owner = PullHolds(), Peer()
+        loop = asyncio.get_running_loop()
+        for _ in range(2):
+            holds.hold("T", 0, 0, (), 15.0, owner)
+        holds.hold("T", 0, 0, (), 30.0, owner)
+        holds.arrived("T", 0, 1, 0)
+        await asyncio.sleep(0)
+        tables = (holds._by_queue, holds._by_owner, holds._by_end, holds._arrivals, holds._work)
+        assert [len(each) for each in tables] == [0] * 5
+        assert (len(holds), holds.budget.used) == (0, 0)
+        assert all(timer.cancelled() for timer in loop._scheduled)  # type: ignore[attr-defined]
+
+    run_simulated(main())
+
+
+@pytest.mark.parametrize(("count", "is_passed"), [(16, False), (17, True)])
+def test_a_check_compares_at_most_sixteen_pulls_of_a_queue_at_once(
+    count: int, is_passed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more, a pass over several turns compares them."""
+    passes: list[object] = []
+    monkeypatch.setattr(PullHolds, "_arrive", lambda _, queue, *__: passes.append(queue))
+
+    async def main() -> None:
+        holds = PullHolds()
+        for _ in range(count):
+            holds.hold("T", 0, 7, (), 15.0)
+        holds.check(lambda *_: 7)
+
+    run_simulated(main())
+    assert passes == [("T", 0)] * is_passed

@@ -2,17 +2,22 @@
 
 import asyncio
 from dataclasses import replace
+from typing import cast
+
+import pytest
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
-from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
-from mqproof.impl.remoting.bodies import ClusterInfo
-from mqproof.impl.remoting.codes import RequestCode
-from mqproof.impl.remoting.command import new_request
-from mqproof.impl.remoting.headers import RegisterBrokerResponse
+from mqproof.impl.remoting.bodies import BrokerData, ClusterInfo
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import RegisterBrokerRequest, RegisterBrokerResponse
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.spec.events import Event, Kind
@@ -166,3 +171,80 @@ def test_a_slave_finds_its_master_at_once_although_two_name_servers_are_silent()
         return seconds
 
     assert play(scenario) < 0.2
+
+
+class NameServers:
+    """Answers the requests of a registrar as the test says, and records them."""
+
+    def __init__(self, *answers: bytes | Exception) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[Address, Command]] = []
+
+    async def invoke(self, address: Address, request: Command, _timeout_s: float) -> Command:
+        self.asked.append((address, request))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return request.answer(ResponseCode.SUCCESS, body=answer)
+
+
+FIRST, SECOND = Address("10.0.0.8", 9876), Address("10.0.0.9", 9876)
+
+
+def registrar_of(world: World, name_servers: NameServers, **changes: object) -> Registrar:
+    assert world.broker is not None
+    assert world.broker.services is not None
+    config = replace(world.config, name="b-x", name_servers=(FIRST, SECOND))
+    services = replace(world.broker.services, config=config, **changes)  # type: ignore[arg-type]
+    return Registrar(services, cast("RemotingClient", name_servers))
+
+
+def cluster(**addresses: dict[int, str]) -> bytes:
+    return java_json.write(
+        ClusterInfo({name: BrokerData(of, name, "C") for name, of in addresses.items()}, {})
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "peers", "asked"),
+    [
+        ([cluster(other={0: "10.0.0.1:1"})], (), 1),
+        ([cluster(**{"b-x": {1: "10.0.0.3:1", 0: "10.0.0.2:1"}})], ("10.0.0.2:1", "10.0.0.3:1"), 1),
+        ([b"[]", cluster(**{"b-x": {0: "10.0.0.2:1"}})], ("10.0.0.2:1",), 2),
+        ([cluster(**{"b-x": {0: "nowhere"}}), cluster(**{"b-x": {0: "10.0.0.2:1"}})], ("10.0.0.2:1",), 2),
+        ([RemotingError("silent"), RemotingError("silent")], (), 2),
+    ],
+)
+def test_the_peers_are_those_that_the_first_readable_answer_names(
+    answers: list[bytes | Exception], peers: tuple[str, ...], asked: int
+) -> None:
+    async def scenario(world: World) -> None:
+        name_servers = NameServers(*answers)
+        found = await registrar_of(world, name_servers).peers()
+        assert tuple(map(str, found)) == peers
+        assert [address for address, _ in name_servers.asked] == [FIRST, SECOND][:asked]
+
+    play(scenario)
+
+
+def test_a_broker_is_not_its_own_peer() -> None:
+    async def scenario(world: World) -> None:
+        own, other = str(world.broker_address), "10.0.0.2:1"
+        name_servers = NameServers(cluster(**{"b-x": {0: own, 1: other}}))
+        assert [str(one) for one in await registrar_of(world, name_servers).peers()] == [other]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("given", [None, Address("10.0.0.7", 4000)])
+def test_a_registration_names_the_port_of_slaves_or_the_next_port(given: Address | None) -> None:
+    async def scenario(world: World) -> None:
+        name_servers = NameServers(RemotingError("silent"), RemotingError("silent"))
+        await registrar_of(world, name_servers, ha_address=given).register()
+        own = world.broker_address
+        expected = given or Address(own.host, own.port + 1)
+        for address, (_, request) in zip((FIRST, SECOND), name_servers.asked, strict=True):
+            header = headers.read(RegisterBrokerRequest, request.fields)
+            assert (header.ha_server_addr, header.broker_addr) == (str(expected), str(own)), address
+
+    play(scenario)

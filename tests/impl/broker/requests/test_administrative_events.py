@@ -9,18 +9,24 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mqproof.impl.admin import brokers, groups, topics
+from mqproof.impl.broker.requests.administrative_events import recording
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spec.events import Event, Kind, as_row
 from tests.impl.admin.test_with_broker import QUEUES, sent, with_topic
+from tests.impl.broker.memory_store import Events
 from tests.impl.world import World, play
 from tests.spark_audit.conftest import embedded_audit
 
@@ -150,3 +156,25 @@ def test_the_audit_reports_no_reset_of_an_operator(tmp_path: Path, *, is_online:
     assert {each.id: each.found for each in done.results} == {"DELIV-1": 0, "DELIV-5": 0}, found
     assert found["DELIV-5"]["offset_reset"] > 0
     assert ("offset_reset" in found["DELIV-1"]) is not is_online
+
+
+@pytest.mark.parametrize(
+    ("has_accounts", "fields", "account"),
+    [
+        (True, {"AccessKey": "operator"}, {"account": "operator"}),
+        (True, {}, {}),
+        (True, {"AccessKey": ""}, {}),
+        (False, {"AccessKey": "operator"}, {}),
+    ],
+)
+def test_an_event_names_the_account_that_signed_the_request(
+    has_accounts: bool, fields: dict[str, str], account: dict[str, str]
+) -> None:
+    events = Events()
+    services = SimpleNamespace(events=events, acl=object() if has_accounts else None)
+    request = new_request(RequestCode.DELETE_TOPIC_IN_BROKER, {**fields, "topic": "T"})
+    channel = SimpleNamespace(remote=("10.0.0.1", 1))
+    handle = recording(request.code, lambda request, _: request.answer(0), cast("Any", services))
+    run_simulated(cast("Any", handle)(request, channel))
+    attrs = {"action": "delete_topic_in_broker", "address": str(channel.remote), **account}
+    assert events.kept == [(Kind.ADMIN, {"topic": "T", "group": None, "attrs": attrs})]

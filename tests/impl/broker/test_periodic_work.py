@@ -1,0 +1,101 @@
+"""Tests how often a broker does its periodic work, and when it needs its upkeep."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.long_polling import PullHolds
+from mqproof.impl.broker.services import loop_ms
+from mqproof.impl.broker.state.filter_servers import FilterServers
+from mqproof.impl.runtime.disk import write_durably
+from tests.impl.world import World, play
+
+EVERY_S = {
+    "_persist_offsets": 5,
+    "_persist_delays": 10,
+    "_drop_silent_clients": 10,
+    "_roll": 10,
+    "_check_holds": 5,
+}
+
+
+def test_each_periodic_work_is_done_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: Counter[str] = Counter()
+
+    def counted(name: str, work: Callable[[Broker], Awaitable[None]]) -> Callable[[Broker], Awaitable[None]]:
+        async def count(broker: Broker) -> None:
+            done[name] += 1
+            await work(broker)
+
+        return count
+
+    for name in EVERY_S:
+        monkeypatch.setattr(Broker, name, counted(name, getattr(Broker, name)))
+
+    async def scenario(world: World) -> None:
+        done.clear()
+        await asyncio.sleep(1000.5)
+        assert done == {name: 1000 // seconds for name, seconds in EVERY_S.items()}
+
+    play(scenario)
+
+
+def test_held_pulls_are_checked_every_five_seconds_and_filter_servers_every_ten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: list[object] = []
+    times: list[tuple[float, float]] = []
+
+    def drop_silent(_: FilterServers, now_s: float) -> bool:
+        times.append((now_s, loop_ms() / 1000))
+        return False
+
+    monkeypatch.setattr(PullHolds, "check", lambda _, end: ends.append(end))
+    monkeypatch.setattr(FilterServers, "drop_silent", drop_silent)
+
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await asyncio.sleep(20.5)
+        assert ends == [world.broker.store.max_offset] * 4
+        assert len(times) == 2
+        assert all(given == now for given, now in times)
+
+    play(scenario)
+
+
+def test_upkeep_is_awaited_while_a_connection_is_silent_for_forty_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        server, asked = world.broker._server, []
+        assert server is not None
+        assert not world.broker.awaits_upkeep()
+
+        def has_silent(since_s: float) -> bool:
+            asked.append(since_s)
+            return True
+
+        monkeypatch.setattr(server, "has_silent", has_silent)
+        assert world.broker.awaits_upkeep()
+        assert asked == [(loop_ms() - 40_000) / 1000]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, False)])
+def test_a_file_with_the_brokers_own_account_is_not_readable_for_all(
+    mode: int, is_warned: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        await world.stop_broker()
+        path = "/store/config/tools.yml"
+        write_durably(world.disk, path, b"accessKey: a\nsecretKey: 12345678\n")
+        monkeypatch.setattr(world.disk, "mode", {path: mode}.get)
+        await world.start_broker()
+        assert (f"{path} contains secrets" in caplog.text) is is_warned
+
+    play(scenario)

@@ -1,0 +1,102 @@
+"""Tests the records of waiting messages: times, queues, copies and points, at their limits.
+
+Source: docs/reference/protocol/timers.md, "Waiting messages", "Points" and "Copies".
+"""
+
+import pytest
+
+from mqproof.impl.broker import timed_messages
+from mqproof.impl.broker.timed_messages import TIMER_TOPIC, Point
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.recall_handle import parse_handle
+
+HOST = ("10.0.0.1", 10911)
+
+
+def stored(properties: dict[str, str], queue_offset: int = 7) -> StoredMessage:
+    return StoredMessage(Message(TIMER_TOPIC, b"a", properties), queue_offset, 700, 0, 0, 0)
+
+
+@pytest.mark.parametrize("queue_id", [0, 1, 2_147_483_646, 2_147_483_647])
+def test_a_waiting_message_names_its_real_queue(queue_id: int) -> None:
+    message = Message(TIMER_TOPIC, b"", {"REAL_TOPIC": "T", "REAL_QID": str(queue_id)})
+    assert timed_messages.real_queue(message) == ("T", queue_id)
+
+
+@pytest.mark.parametrize(
+    ("topic", "queue_id"),
+    [("T", "2147483648"), ("T", "-1"), ("T", ""), ("T", "1.0"), ("T", "9" * 19), ("", "0")],
+)
+def test_a_real_queue_that_cannot_exist_is_refused(topic: str, queue_id: str) -> None:
+    message = Message(TIMER_TOPIC, b"", {"REAL_TOPIC": topic, "REAL_QID": queue_id})
+    with pytest.raises(ValueError, match=f"REAL_TOPIC is '{topic}', REAL_QID '{queue_id}'"):
+        timed_messages.real_queue(message)
+
+
+def test_each_copy_names_its_original_and_counts_the_copies() -> None:
+    first = timed_messages.rolled(stored({"P": "x", "TIMER_ROLL_TIMES": "none"}), HOST)
+    assert first.properties == {"P": "x", "TIMER_ORIGINAL": "7", "TIMER_ROLL_TIMES": "1"}
+    second = timed_messages.rolled(stored(dict(first.properties), 9), HOST)
+    assert second.properties == {"P": "x", "TIMER_ORIGINAL": "7", "TIMER_ROLL_TIMES": "2"}
+    assert second.store_host == HOST
+
+
+@pytest.mark.parametrize(
+    ("properties", "due_ms"),
+    [
+        ({"TIMER_DUE_MS": "12345", "TIMER_OUT_MS": "12000"}, 12_345),
+        ({"TIMER_DUE_MS": "1" * 18, "TIMER_OUT_MS": "12000"}, int("1" * 18)),
+        ({"TIMER_DUE_MS": "1" * 19, "TIMER_OUT_MS": "12000"}, 13_000),
+        ({"TIMER_OUT_MS": "12000"}, 13_000),
+        ({"TIMER_OUT_MS": "-1"}, None),
+        ({}, None),
+    ],
+)
+def test_a_waiting_message_of_a_released_broker_is_due_at_the_end_of_its_second(
+    properties: dict[str, str], due_ms: int | None
+) -> None:
+    assert timed_messages.due_ms_of(Message(TIMER_TOPIC, b"", properties)) == due_ms
+
+
+@pytest.mark.parametrize(("due_ms", "out"), [(1000, "0"), (1001, "1000"), (2000, "1000"), (2001, "2000")])
+def test_the_last_full_second_before_the_time_is_noted(due_ms: int, out: str) -> None:
+    forged = {"TIMER_ORIGINAL": "3", "TIMER_ROLL_TIMES": "3", "TIMER_POINT": "1 1 1 1", "P": "x"}
+    message = timed_messages.waiting(Message("T", b"a", forged, queue_id=4), due_ms)
+    assert (message.topic, message.queue_id) == (TIMER_TOPIC, 0)
+    assert message.properties == {
+        "P": "x",
+        "TIMER_OUT_MS": out,
+        "TIMER_DUE_MS": str(due_ms),
+        "REAL_TOPIC": "T",
+        "REAL_QID": "4",
+    }
+
+
+def test_the_properties_have_room_for_those_of_a_copy() -> None:
+    """32,767 bytes are the most; a copy adds two properties with at most 63 bytes."""
+    names = len("TIMER_ORIGINAL") + 19 + len("TIMER_ROLL_TIMES") + 10 + 4
+    for more, has_room in ((0, True), (1, False)):
+        value = "x" * (32_767 - names - len("P") - 2 + more)
+        assert timed_messages.has_room_for_copies(Message(TIMER_TOPIC, b"", {"P": value})) is has_room
+
+
+@pytest.mark.parametrize("text", ["1 2 3", "1 2 3 4 5", "1 2 3 x", "", "1  2 3 4"])
+def test_an_invalid_point_is_none(text: str) -> None:
+    assert timed_messages.point_of(Message(TIMER_TOPIC, b"", {"TIMER_POINT": text})) is None
+
+
+def test_a_point_is_read_as_it_was_written() -> None:
+    written = timed_messages.point(Point(1, 2, 3, 4), 99, HOST)
+    assert (written.topic, written.queue_id, written.born_timestamp_ms) == (TIMER_TOPIC, 1, 99)
+    assert timed_messages.point_of(written) == Point(first=1, read_end=2, due_ms=3, scan_from=4)
+
+
+def test_only_a_waiting_message_with_a_key_has_a_handle() -> None:
+    waits = {"REAL_TOPIC": "T", "UNIQ_KEY": "K", "TIMER_DUE_MS": "5"}
+    handle = timed_messages.handle_of(Message(TIMER_TOPIC, b"", waits), "b")
+    assert handle is not None
+    assert parse_handle(handle) == ("T", "b", 5, "K")
+    assert timed_messages.handle_of(Message("T", b"", waits), "b") is None
+    for missing in ("UNIQ_KEY", "TIMER_DUE_MS"):
+        others = {name: value for name, value in waits.items() if name != missing}
+        assert timed_messages.handle_of(Message(TIMER_TOPIC, b"", others), "b") is None

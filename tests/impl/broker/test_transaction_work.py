@@ -1,0 +1,432 @@
+"""Tests each work on transactions step by step: ends, checks, discards, operations, also those that fail.
+
+Source: docs/reference/protocol/transactions.md. The store is in memory, and the test sets its answers.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import pytest
+from msgspec.structs import replace
+
+from mqproof.impl.broker import half_messages
+from mqproof.impl.broker.half_messages import DISCARD_TOPIC, HALF_TOPIC, OPERATION_TOPIC, PROGRESS_GROUP
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.open_transactions import End, HalfMessage
+from mqproof.impl.broker.transactions import Transactions, is_due
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.base import Store
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Kind
+from tests.impl.broker.memory_store import Events, MemoryStore
+
+TIMEOUT_MS = 6000
+
+
+class Site:
+    """Transactions whose work does not run by itself."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.store, self.events = MemoryStore(), Events()
+        self.offsets = OffsetTable("/offsets", simulated(loop, SimulatedNetwork()))
+        self.asked: list[StoredMessage] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.work = Transactions(cast("Store", self.store), cast("EventLog", self.events))
+
+    async def read(self) -> None:
+        """Read the state, as at a start."""
+        await self.work._read(self.offsets)
+        self.work._is_ready = True
+
+    def send(self, key: str = "K", **properties: str) -> StoredMessage:
+        """Store a half message, and return it."""
+        names = {"TRAN_MSG": "true", "PGROUP": "PG", "UNIQ_KEY": key, **properties}
+        self.store.add(half_messages.half(Message("T", key.encode(), names)))
+        return self.store.messages(HALF_TOPIC)[-1]
+
+    def end(self, half: StoredMessage, how: End = End.COMMIT) -> list[tuple[PutStatus | None, str]]:
+        found: list[tuple[PutStatus | None, str]] = []
+        self.work.end(half, how, lambda *result: found.append(result))
+        return found
+
+    async def check(self, checks_max: int = 2) -> None:
+        async def discard() -> None:
+            pass
+
+        await self.work._check_all(TIMEOUT_MS, checks_max, self.asked.append, discard)
+
+    async def write(self) -> None:
+        await self.work._write_and_advance(self.offsets)
+
+    def progress(self) -> tuple[int | None, int | None]:
+        half, operation = (
+            self.offsets.query(PROGRESS_GROUP, topic, 0) for topic in (HALF_TOPIC, OPERATION_TOPIC)
+        )
+        return half, operation
+
+    def is_operation_due(self) -> bool:
+        return self.work._operation_due._is_set
+
+    def bodies(self, topic: str = "T") -> list[str]:
+        return [stored.message.body.decode() for stored in self.store.messages(topic)]
+
+    def open(self) -> list[str]:
+        halves = self.work._table.open_halves()
+        found = [self.work.half_at(half.commit_offset) for half in halves]
+        return [stored.message.body.decode() for stored in found if stored is not None]
+
+
+def play(scenario: Callable[[Site], Awaitable[None]]) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        await scenario(Site(loop))
+
+    run_simulated(main(), loop)
+
+
+def half_message(times: int, immunity_ms: int | None) -> HalfMessage:
+    return HalfMessage(0, 0, 0, times, stored_ms=1000, immunity_ms=immunity_ms)
+
+
+@pytest.mark.parametrize(
+    ("times", "immunity_ms", "age_ms", "expected"),
+    [
+        (0, None, 5999, False),
+        (0, None, 6000, True),
+        (1, None, 0, True),
+        (0, 7000, 6999, False),
+        (0, 7000, 7000, True),
+        (0, 0, 0, True),
+        (0, 90_000, 49_999, False),
+        (0, 90_000, 50_000, True),
+        (1, 90_000, 0, True),
+    ],
+)
+def test_a_half_message_is_checked_after_its_immunity_and_a_copy_at_once(
+    times: int, immunity_ms: int | None, age_ms: int, expected: bool
+) -> None:
+    """The longest immunity is 50 s here: the record of the message must not expire before it is checked."""
+    assert is_due(half_message(times, immunity_ms), 1000 + age_ms, TIMEOUT_MS, 50_000) is expected
+
+
+# Ends.
+
+
+def test_a_broker_that_has_not_read_its_transactions_ends_none() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        with pytest.raises(RefusedError) as refused:
+            site.end(half)
+        assert refused.value.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert site.work.open_count == 1
+        await site.read()
+        assert site.end(half) == [(PutStatus.PUT_OK, "")]
+        assert (site.bodies(), site.events.kept) == (["K"], [(Kind.COMMIT, {"msg_id": "K", "topic": "T"})])
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("first", [End.COMMIT, End.ROLLBACK])
+def test_the_same_end_is_answered_again_and_another_one_is_refused(first: End) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.end(half, first)
+        events = list(site.events.kept)
+        assert site.end(half, first) == [(None, "")]
+        other = End.ROLLBACK if first is End.COMMIT else End.COMMIT
+        with pytest.raises(RefusedError, match="the transaction has ended already") as refused:
+            site.end(half, other)
+        assert refused.value.code == ResponseCode.SYSTEM_ERROR
+        assert site.bodies() == ["K"] * (first is End.COMMIT)
+        assert site.events.kept == events
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_open"),
+    [
+        (PutStatus.FLUSH_DISK_TIMEOUT, False),
+        (PutStatus.UNKNOWN_ERROR, False),
+        (PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH, False),
+        (PutStatus.SERVICE_NOT_AVAILABLE, True),
+        (PutStatus.MESSAGE_ILLEGAL, True),
+    ],
+)
+def test_a_commit_that_is_perhaps_stored_has_ended_and_one_that_is_not_is_open(
+    status: PutStatus, is_open: bool
+) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.answers.append(status)
+        ((answered, _),) = site.end(half)
+        assert answered is status
+        assert site.open() == ["K"] * is_open
+        assert site.work._table.awaiting_count == (not is_open)
+
+    play(scenario)
+
+
+def test_a_commit_without_a_real_queue_is_refused_and_leaves_the_transaction_open() -> None:
+    async def scenario(site: Site) -> None:
+        site.store.add(Message(HALF_TOPIC, b"K", {"REAL_QID": "0"}))
+        await site.read()
+        with pytest.raises(RefusedError) as refused:
+            site.end(site.store.messages(HALF_TOPIC)[0])
+        assert refused.value.code == ResponseCode.MESSAGE_ILLEGAL
+        assert site.open() == ["K"]
+
+    play(scenario)
+
+
+def test_a_commit_that_the_store_refuses_is_no_event() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.writable = False
+        site.store.answers.append(PutStatus.SERVICE_NOT_AVAILABLE)
+        site.end(half)
+        assert site.events.kept == []
+
+    play(scenario)
+
+
+def test_many_ends_are_recorded_before_the_next_interval() -> None:
+    """512 ends have the 4096 bytes of one operation, if each has 8."""
+
+    async def scenario(site: Site) -> None:
+        halves = [site.send(f"K{number}") for number in range(512)]
+        await site.read()
+        for half in halves[:-1]:
+            site.end(half, End.ROLLBACK)
+        assert not site.is_operation_due()
+        site.end(halves[-1], End.ROLLBACK)
+        assert site.is_operation_due()
+        await site.write()
+        assert not site.is_operation_due()
+        assert site.progress()[0] == 512
+
+    play(scenario)
+
+
+# Checks.
+
+
+def test_a_check_appends_a_copy_and_asks_with_its_place() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS - 1
+        await site.check()
+        assert (site.asked, site.events.kept) == ([], [])
+        site.store.clock_ms += 1
+        await site.check()
+        (copy,) = site.asked
+        assert (copy.queue_offset, copy.commit_offset) == (1, 1000)
+        assert copy.store_timestamp_ms == site.store.clock_ms
+        assert copy.message.properties[half_messages.CHECK_TIMES] == "1"
+        assert site.events.kept == [(Kind.CHECK, {"msg_id": "K", "topic": "T"})]
+        await site.check()
+        assert [one.message.properties[half_messages.CHECK_TIMES] for one in site.asked] == ["1", "2"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (PutStatus.SERVICE_NOT_AVAILABLE, "the check of half message 0 failed: no copy could be stored"),
+        (None, "half message 0 does not exist any more"),
+    ],
+)
+def test_a_check_that_fails_is_logged_and_does_not_stop_the_others(
+    answer: PutStatus | None, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(site: Site) -> None:
+        for key in ("K0", "K1"):
+            site.send(key)
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        if answer is None:
+            site.store.lost.add(0)
+        else:
+            site.store.answers.append(answer)
+        await site.check()
+        assert [one.message.body for one in site.asked] == [b"K1"]
+        assert words in caplog.text
+        assert site.work.open_count == (1 if answer is None else 2)
+        await site.check()
+        assert len(site.asked) == (2 if answer is None else 3)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_discarded", "is_retried"),
+    [
+        (PutStatus.PUT_OK, True, False),
+        (PutStatus.UNKNOWN_ERROR, False, False),
+        (PutStatus.SERVICE_NOT_AVAILABLE, False, True),
+    ],
+)
+def test_a_half_message_is_discarded_after_the_last_check(
+    status: PutStatus, is_discarded: bool, is_retried: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        for _ in range(2):
+            await site.check()
+        site.store.answers.append(status)
+        await site.check()
+        assert len(site.asked) == 2
+        assert site.bodies(DISCARD_TOPIC) == ["K"] * is_discarded
+        assert "half message 2 is not checked any more, after 2 checks" in caplog.text
+        assert ("it could not be discarded: SERVICE_NOT_AVAILABLE" in caplog.text) is is_retried
+        await site.check()
+        assert site.bodies(DISCARD_TOPIC) == ["K"] * (is_discarded or is_retried)
+        with pytest.raises(RefusedError, match="has ended already"):
+            site.end(half)
+
+    play(scenario)
+
+
+# Operations, and what a start reads.
+
+
+def test_a_start_reads_the_first_operation_also_without_a_stored_progress() -> None:
+    """The progress is not stored while the first half message is open."""
+
+    async def scenario(site: Site) -> None:
+        site.send("open")
+        for key in ("first", "second"):
+            half = site.send(key)
+            await site.read()
+            site.end(half)
+            await site.write()
+        assert (site.bodies(OPERATION_TOPIC), site.progress()) == (["1", "2"], (None, None))
+        site.restart()
+        await site.read()
+        assert site.open() == ["open"]
+
+    play(scenario)
+
+
+def test_a_start_reads_only_the_operations_that_the_progress_needs(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        for key in ("first", "second"):
+            half = site.send(key)
+            await site.read()
+            site.end(half)
+            await site.write()
+        assert site.progress() == (2, 2)
+        assert site.store.flushed == 2
+        await site.write()
+        assert site.store.flushed == 2, "the progress is the same"
+        half = site.send("third")
+        site.store.lost.add(site.store.messages(OPERATION_TOPIC)[0].commit_offset)
+        site.restart()
+        await site.read()
+        assert site.open() == ["third"]
+        assert caplog.text == "", "the first operation is not read"
+        site.end(half, End.ROLLBACK)
+        await site.write()
+        assert site.progress() == (3, 3)
+
+    play(scenario)
+
+
+def test_a_start_scans_the_log_from_where_the_last_operation_says() -> None:
+    async def scenario(site: Site) -> None:
+        first = site.send("first")
+        site.send("open")
+        await site.read()
+        site.end(first)
+        await site.write()
+        assert site.progress() == (1, 1)
+        (operation,) = site.store.messages(OPERATION_TOPIC)
+        site.restart()
+        await site.read()
+        assert site.store.scanned[-1] == operation.commit_offset > 1000
+
+    play(scenario)
+
+
+def test_a_final_without_an_operation_ends_its_transaction_and_that_of_another_queue_does_not() -> None:
+    async def scenario(site: Site) -> None:
+        committed, other = site.send("committed"), site.send("open")
+        discarded = site.send("discarded")
+        await site.read()
+        site.end(committed)
+        final = half_messages.final(other, ("10.0.0.1", 1))
+        site.store.add(replace(final, properties={"UNIQ_KEY": "another one"}))
+        site.store.add(half_messages.discarded(discarded, ("10.0.0.1", 1)))
+        site.store.add(Message("T", b"", {}, sys_flag=8, prepared_transaction_offset=999_000))
+        site.restart()
+        await site.read()
+        assert site.open() == ["open"]
+        assert site.work._table.known_end(0) is End.COMMIT
+        assert site.work._table.known_end(2) is End.DISCARD
+
+    play(scenario)
+
+
+def test_a_progress_beyond_the_half_queue_begins_again() -> None:
+    async def scenario(site: Site) -> None:
+        site.send("first")
+        site.offsets.commit(PROGRESS_GROUP, HALF_TOPIC, 0, 1)
+        await site.read()
+        assert (site.open(), site.progress()) == ([], (1, None)), "as many as the queue has"
+        site.offsets.commit(PROGRESS_GROUP, HALF_TOPIC, 0, 2)
+        site.restart()
+        await site.read()
+        assert (site.open(), site.progress()) == (["first"], (0, 0))
+
+    play(scenario)
+
+
+def test_the_progress_is_stored_only_after_a_confirmed_record_and_a_flush() -> None:
+    async def scenario(site: Site) -> None:
+        first, second = site.send("first"), site.send("second")
+        await site.read()
+        site.end(first)
+        site.store.answers.append(PutStatus.FLUSH_SLAVE_TIMEOUT)
+        await site.write()
+        assert (site.progress(), site.store.flushed) == ((None, None), 0)
+        site.end(second)
+        site.store.failure = "the disk failed"
+        with pytest.raises(OSError, match="the disk failed"):
+            await site.write()
+        assert site.progress() == (None, None)
+        site.store.failure = ""
+        await site.write()
+        assert site.progress() == (2, 2)
+
+    play(scenario)
+
+
+def test_operations_that_could_not_be_stored_are_written_the_next_time() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.end(half, End.ROLLBACK)
+        site.store.answers.append(PutStatus.SERVICE_NOT_AVAILABLE)
+        with pytest.raises(OSError, match="operations could not be stored: SERVICE_NOT_AVAILABLE as the"):
+            await site.write()
+        await site.write()
+        assert (site.bodies(OPERATION_TOPIC), site.progress()) == (["0"], (1, 1))
+        assert site.events.kept == [(Kind.ROLLBACK, {"msg_id": "K", "topic": "T"})]
+
+    play(scenario)
