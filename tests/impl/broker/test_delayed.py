@@ -18,6 +18,7 @@ from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.disk import Space, read_whole, write_durably
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
@@ -451,5 +452,28 @@ def test_a_message_that_is_perhaps_stored_twice_is_an_event() -> None:
             delays._emit_retry(message, PutStatus.UNKNOWN_ERROR)
         fields = {"msg_id": "K", "topic": "T", "queue_id": 3, "status": "UNKNOWN_ERROR"}
         assert events.kept == [(Kind.RETRY, fields)]
+
+    play(scenario, config=CONFIG)
+
+
+def test_delivery_sleeps_until_a_message_is_due_or_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept_s: list[float] = []
+    until_due = upkeep.until_due
+
+    async def noted(woken: asyncio.Future[None], seconds: float) -> None:
+        slept_s.append(seconds)
+        await until_due(woken, seconds)
+
+    monkeypatch.setattr(upkeep, "until_due", noted)
+
+    async def scenario(world: World) -> None:
+        await send(world, "a", 2)
+        await asyncio.sleep(6)
+        assert delivered(world) == ["a"]
+        left_s = slept_s[0]
+        assert 4.9 < left_s <= 5.0
+        assert slept_s == [round(left_s - second, 3) for second in range(5)]
 
     play(scenario, config=CONFIG)

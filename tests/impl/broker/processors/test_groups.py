@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors.groups import notify
 from mqproof.impl.broker.services import loop_ms
 from mqproof.impl.broker.state.clients import ConsumerGroup, Member
@@ -277,6 +278,20 @@ def test_a_filter_is_checked_before_a_consumer_starts(subscription: Subscription
         return (await world.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)).code
 
     assert play(scenario) == code
+
+
+def test_the_answer_to_a_lock_is_standard_json() -> None:
+    """A broker's name may have letters beyond ASCII, which standard JSON escapes."""
+
+    async def scenario(world: World) -> None:
+        queue = MessageQueue("br\u00f6k", 0, "T")
+        await world.producer.send(message("x"))
+        body = java_json.write(QueueLocks("c1", "G", [queue]), standard=True)
+        answer = await world.ask(RequestCode.LOCK_BATCH_MQ, body=body)
+        expected = rb'{"lockOKMQSet":[{"brokerName":"br\u00f6k","queueId":0,"topic":"T"}]}'
+        assert answer.body == expected
+
+    play(scenario, config=BrokerConfig(name="br\u00f6k", store_directory="/store", port=0))
 
 
 def test_a_queue_is_locked_for_one_client_until_it_is_unlocked() -> None:
