@@ -273,3 +273,25 @@ def test_a_put_that_is_not_confirmed_says_why(failure: str) -> None:
     result = run_simulated(main())
     assert (result.status, result.queue_offset) == (PutStatus.FLUSH_DISK_TIMEOUT, 0)
     assert result.reason == (failure or "flush timed out")
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_stopped_store_is_not_writable_and_has_answered_its_puts(wait: bool) -> None:
+    async def replicated() -> PutStatus:
+        await asyncio.sleep(0.1)
+        return PutStatus.SLAVE_NOT_AVAILABLE
+
+    site = _opened()
+    site.store.replicate = lambda _end: replicated()
+
+    async def main() -> PutResult:
+        result = await site.store.put(message("m0"), wait=wait)
+        await asyncio.sleep(0)
+        assert site.store._answering == set()
+        await site.store.stop()
+        return result
+
+    result = run_simulated(main())
+    assert result.status is (PutStatus.SLAVE_NOT_AVAILABLE if wait else PutStatus.PUT_OK)
+    assert result.queue_offset == 0
+    assert not site.store.writable
