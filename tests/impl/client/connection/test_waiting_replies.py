@@ -36,6 +36,7 @@ def test_a_reply_ends_only_the_request_with_its_correlation_id() -> None:
         assert (message.body, message.born_host, message.store_host) == (
             b"b", ("127.0.0.1", 5), ("127.0.0.1", 6),
         )  # fmt: skip
+        assert message.reconsume_times == 0  # the header has no number
         assert first.cancelled()
 
     asyncio.run(scenario())
