@@ -27,6 +27,8 @@ from mqproof.conformance.history.split.judged_parts import merge
 
 _BLOCK_LINES: Final = 1 << 20
 _BEGIN, _END, _ALONE = 1, 2, 3
+_MIXED: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+"""The shifts and factors of SplitMix64."""
 
 
 class Found(NamedTuple):
@@ -158,12 +160,14 @@ def fingerprints(texts: Array) -> Array:
     """Return a number for each text: equal texts have equal numbers, whatever the width of the column."""
     width = -(-max(1, texts.dtype.itemsize) // 8) * 8
     words = np.ascontiguousarray(texts.astype(f"S{width}")).view(np.uint64).reshape(len(texts), width // 8)
-    total = np.zeros(len(texts), np.uint64)
-    for place in range(width // 8):
-        mixed = words[:, place] * np.uint64((0x9E3779B97F4A7C15 * (2 * place + 1)) & (2**64 - 1))
-        mixed ^= mixed >> np.uint64(32)
-        total += mixed * np.uint64(0xD6E8FEB86659FD93)  # no word, no change: the width does not count
-    return total
+    found = np.zeros(len(texts), np.uint64)
+    for place in reversed(range(width // 8)):  # 0 stays 0, so that words of NUL at the end do not count
+        found ^= words[:, place]
+        for shift, factor in _MIXED:
+            found ^= found >> np.uint64(shift)
+            found *= np.uint64(factor)
+        found ^= found >> np.uint64(31)
+    return found
 
 
 def _all_of(*columns: Array) -> Array:
