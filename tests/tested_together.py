@@ -117,6 +117,9 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/pages": ("conformance/wire/test_ours", "conformance/registry/test_mutant_judge"),
         "spark_audit/checks": ("spark_audit/checks/test_checks",),
     },
+    "Columns are what the conversion writes and the rules read: the verdicts are those of the lines.": {
+        "conformance/history/columns": ("conformance/history/columns/test_judged_columns",),
+    },
     "A part of a history has no verdict of its own; the verdicts of all parts are those of the whole.": {
         "conformance/history/split": ("conformance/history/test_split",),
     },

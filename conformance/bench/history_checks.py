@@ -3,10 +3,13 @@
 The history comes from `exact_delivery.clean`, in a file as a workload writes it: groups of all kinds,
 batches, retries, rebalances, faults. Reading the file is included. The rate of one core counts processor
 time, which differs from elapsed time on a busy machine. The rate of all cores counts elapsed time. The third
-rate is that of decoding the lines, which no check can exceed.
+rate is that of decoding the lines, which no check can exceed. With `--columns`, the history is that of
+`history_columns.py`.
 """
 
+import os
 import platform
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +24,8 @@ from mqproof.conformance.history.parallel import cores
 from mqproof.report.measurements import described
 from mqproof.report.model import Report, Verdict
 
+_QUEUES: Final = 64
+"""The queues of a history in columns."""
 _OPERATIONS_PER_MESSAGE: Final = 19.5
 """Operations per message of each of the two producers of `clean`."""
 
@@ -41,14 +46,52 @@ def measure(operations: int, directory: Path) -> dict[str, Any]:
         "operations decoded by one core/s": checked / decode_seconds,
     }
     return {
+        **_described(rates, report),
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(cpu_seconds, 2),
+    }
+
+
+def measure_columns(operations: int, directory: Path) -> dict[str, Any]:
+    """Create columns of about this many operations in the directory, and check them in all processes.
+
+    The processor time is that of all processes.
+    """
+    from mqproof.conformance.bench.history_columns import write  # needs numpy
+
+    with tempfile.TemporaryDirectory(dir=directory) as name:
+        folder = Path(name) / "h.columns"
+        write(folder, operations, _QUEUES)
+        began, began_cpu = time.perf_counter(), _cpu_seconds()
+        report = check_files([folder], processes=cores())
+        seconds, cpu_seconds = time.perf_counter() - began, _cpu_seconds() - began_cpu
+    checked = int(report.facts["operations"])
+    rates = {
+        "operations of one core/s": checked / cpu_seconds,
+        "operations of all cores/s": checked / seconds,
+    }
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return {
+        **_described(rates, report),
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(cpu_seconds, 2),
+        "largest_process_mib": max(usage.ru_maxrss for usage in usages) >> 10,
+    }
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of those that have ended."""
+    return sum(os.times()[:4])
+
+
+def _described(rates: dict[str, float], report: Report) -> dict[str, Any]:
+    return {
         **described("bench history", [(name, {"mqproof": [rate]}) for name, rate in rates.items()]),
         "python": f"{platform.python_version()} on {platform.machine()}",
         "cores": cores(),
-        "operations": checked,
+        "operations": int(report.facts["operations"]),
         "rules_held": sum(result.verdict is Verdict.HELD for result in report.results),
         "rules_violated": [result.id for result in report.results if result.verdict is Verdict.VIOLATED],
-        "seconds": round(seconds, 2),
-        "cpu_seconds": round(cpu_seconds, 2),
         **{name.removesuffix("/s").replace(" ", "_"): round(rate) for name, rate in rates.items()},
     }
 
@@ -78,14 +121,14 @@ def _timed(path: Path, processes: int) -> tuple[float, float, Report | None]:
 
 def table(result: dict[str, Any]) -> str:
     """Return the result for people."""
-    return "\n".join(
-        [
-            f"{result['operations']} operations, Python {result['python']}",
-            f"{'seconds, reading included':28}{result['seconds']:>9.2f}",
-            f"{'seconds of one core':28}{result['cpu_seconds']:>9.2f}",
-            f"{'operations a second':28}{result['operations_of_one_core']:>9}",
-            f"{'on all cores':28}{result['operations_of_all_cores']:>9}",
-            f"{'decoded without a rule':28}{result['operations_decoded_by_one_core']:>9}",
-            f"{'rules that held':28}{result['rules_held']:>9}",
-        ]
-    )
+    rows = {
+        "seconds, reading included": "seconds",
+        "seconds of one core": "cpu_seconds",
+        "operations a second": "operations_of_one_core",
+        "on all cores": "operations_of_all_cores",
+        "decoded without a rule": "operations_decoded_by_one_core",
+        "MiB of the largest process": "largest_process_mib",
+        "rules that held": "rules_held",
+    }
+    found = [f"{text:28}{result[name]:>9}" for text, name in rows.items() if name in result]
+    return "\n".join([f"{result['operations']} operations, Python {result['python']}", *found])

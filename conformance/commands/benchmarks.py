@@ -298,6 +298,7 @@ def history(
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the temporary history.")] = Path(
         "build/bench"
     ),
+    columns: Annotated[bool, typer.Option("--columns", help="Check a history in columns.")] = False,
     json_file: _JsonFile = None,
 ) -> None:
     """Run all anomaly rules on a generated history without anomalies.
@@ -307,7 +308,8 @@ def history(
     from mqproof.conformance.bench import history_checks as history_bench
 
     directory.mkdir(parents=True, exist_ok=True)
-    result = history_bench.measure(operations, directory)
+    measure = history_bench.measure_columns if columns else history_bench.measure
+    result = measure(operations, directory)
     print(history_bench.table(result))
     if json_file is not None:
         measurements.write(json_file, result)

@@ -13,6 +13,13 @@ from mqproof.report.model import Exit, exit_code
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
+_Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...",
+        help="Histories: JSON Lines, or folders of columns (docs/reference/history-format.md).",
+    ),
+]
 _Certificates = Annotated[
     Path | None,
     typer.Option(
@@ -57,10 +64,7 @@ def _root() -> None:
 
 @app.command("check-history")
 def check_history(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/reference/history-format.md)."),
-    ],
+    files: _Files,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
@@ -100,6 +104,7 @@ def check_history(
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
+    _expect_lines(files, needed=bool(orders or certificate_file or parts > 1))
     try:
         with (
             terminable(),
@@ -118,23 +123,34 @@ def check_history(
     raise typer.Exit(exit_code(report.results))
 
 
+def _expect_lines(files: list[Path], *, needed: bool) -> None:
+    if needed and (folder := next((file for file in files if file.is_dir()), None)):
+        stop(
+            f"{folder}: columns have no --orders, --certificates or --parts; convert them with --to jsonl",
+            Exit.USAGE,
+        )
+
+
 @app.command("convert-history")
 def convert_history(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="File to read.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
     read: Annotated[
-        str, typer.Option("--from", metavar="FORMAT", help="Format to read: jsonl, jepsen or openchaos.")
+        str,
+        typer.Option("--from", metavar="FORMAT", help="Format to read: jsonl, columns, jepsen or openchaos."),
     ] = "jsonl",
     written: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help="Format to write: jsonl, jepsen or elle.")
+        str,
+        typer.Option("--to", metavar="FORMAT", help="Format to write: jsonl, columns, jepsen or elle."),
     ] = "jepsen",
 ) -> None:
-    """Convert a history: from OpenChaos, or to the input of Jepsen's kafka checker or of elle-cli.
+    """Convert a history: to columns, from OpenChaos, or to the input of Jepsen's kafka checker or elle-cli.
 
     Examples: mqproof convert-history h.jsonl history.edn; mqproof convert-history h.jsonl h.edn --to elle;
-    mqproof convert-history history-file h.jsonl --from openchaos --to jsonl
+    mqproof convert-history history-file h.jsonl --from openchaos --to jsonl;
+    mqproof convert-history h.jsonl h.columns --to columns
     """
-    from mqproof.conformance.history.exchange import READERS, WRITERS
+    from mqproof.conformance.history.formats import READERS, WRITERS
     from mqproof.conformance.history.lines import HistoryError
 
     if read not in READERS:
@@ -142,8 +158,7 @@ def convert_history(
     if written not in WRITERS:
         stop(f"--to {written}: expected {', '.join(WRITERS)}", Exit.USAGE)
     try:
-        lines = READERS[read](source)
-        target.write_bytes(WRITERS[written](lines))
+        WRITERS[written](READERS[read](source), source, target)
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
     except UnicodeDecodeError as error:

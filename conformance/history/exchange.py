@@ -5,7 +5,7 @@ missing ones. docs/reference/history-format.md, "Other formats", has tables for 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,22 +27,11 @@ from mqproof.conformance.history.lines import (
     SendValue,
     SetupValue,
     Type,
-    decode_lines,
-    encode,
 )
 from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.record import SEND_OK, Outcome, Read, Sent, is_own
 
 _NS: Final = 1_000_000
-
-
-def _read_jsonl(path: Path) -> list[Line]:
-    with path.open("rb") as file:
-        return list(decode_lines(file, str(path)))
-
-
-def _write_jsonl(history: Iterable[Line]) -> bytes:
-    return b"".join(map(encode, history))
 
 
 # Jepsen's kafka workload: operations are lists of micro-operations on keys, values are numbers.
@@ -400,15 +389,3 @@ def _check_answer(operation: _Chaos, open_requests: dict[str, _Chaos]) -> None:
         raise ValueError(
             f"{operation.latency_ms} ms of latency between {request.time_ms} and {operation.time_ms}"
         )
-
-
-READERS: Final[dict[str, Callable[[Path], list[Line]]]] = {
-    "jsonl": _read_jsonl,
-    "jepsen": read_jepsen,
-    "openchaos": read_openchaos,
-}
-WRITERS: Final[dict[str, Callable[[Iterable[Line]], bytes]]] = {
-    "jsonl": _write_jsonl,
-    "jepsen": write_jepsen,
-    "elle": write_elle,
-}

@@ -55,8 +55,9 @@ def check_files(
 ) -> Report:  # fmt: skip
     """Check the histories of all files, one after the other, the rules of each in so many processes.
 
-    With several parts, a history is split into parts on disk, which are judged separately. The orders of the
-    queues are written to `order_file`, and the certificates of the verdicts to `certificate_file`.
+    A folder is a history in columns, which is not split, and has no orders and certificates. With several
+    parts, a history is split into parts on disk, which are judged separately. The orders of the queues are
+    written to `order_file`, and the certificates of the verdicts to `certificate_file`.
 
     Raises:
         HistoryError: a line is not of a history.
@@ -64,6 +65,9 @@ def check_files(
     """
     reports = []
     for path in paths:
+        if path.is_dir():
+            reports.append(_check_columns(path, processes))
+            continue
         if parts > 1:
             reports.append(_check_in_parts(path, order_file, certificate_file, processes, parts))
             continue
@@ -117,15 +121,32 @@ def _check_in_parts(
     return _report(found.whole, str(path), _judged(found.whole, found.findings), rows, seconds)
 
 
+def _check_columns(folder: Path, processes: int) -> Report:
+    from mqproof.conformance.history.columns.judged_columns import judge_columns  # needs numpy
+
+    began = time.perf_counter()
+    with _no_collection():
+        found = judge_columns(folder, processes)
+    facts = {
+        "queues judged from columns": str(len(found.cleared)),
+        "queues judged from lines": str(len(found.others)),
+        "seconds": f"{time.perf_counter() - began:.1f}",
+    }
+    rows = tuple(found.others.items())
+    table = Table("Queues judged from lines", ("queue", "reason"), rows)
+    return _report(found.whole, str(folder), _judged(found.whole, found.findings), None, facts, table)
+
+
 def _report(
     history: Record,
     name: str,
     judged: list[Judged],
     rows: list[linearizations.Row] | None,
     facts: dict[str, str],
+    *more: Table,
 ) -> Report:
     """Return the report; `rows` are those of the table of orders."""
-    tables = []
+    tables = [table for table in more if table.rows]
     if history.gaps:
         tables.append(Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in history.gaps)))
     if rows is not None:

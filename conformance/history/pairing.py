@@ -54,12 +54,15 @@ class Sink(Protocol):
         """Receive an operation at its end, or a call that has none; `end` is None if there is none."""
 
 
-def pair(history: Iterable[Line], sink: Sink) -> None:
-    """Find the operations of a history by their two lines, and the gaps between the lines."""
+def pair(history: Iterable[Line], sink: Sink, *, is_whole: bool = True) -> None:
+    """Find the operations of a history by their two lines, and the gaps between the lines.
+
+    Without `is_whole`, some lines are elsewhere, so that a missing index is no gap.
+    """
     expected, latest, opened, found = 0, 0, dict[int | str, Any](), sink.record
     for line in history:
         index, time, process = line.index, line.time, line.process
-        if index != expected:
+        if index != expected and is_whole:
             found.gap(f"line {expected} is missing: line {index} follows")
         if time < latest:
             found.gap(f"line {index} is older than the one before it")

@@ -145,8 +145,11 @@ def test_several_histories_are_judged_independently(history: Path, tmp_path: Pat
     [
         (("check-history", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
         (("check-history", __file__), "test_histories.py:1: not a line of a history"),
-        (("convert-history", "a", "b", "--from", "csv"), "--from csv: expected jsonl, jepsen, openchaos"),
-        (("convert-history", "a", "b", "--to", "csv"), "--to csv: expected jsonl, jepsen, elle"),
+        (
+            ("convert-history", "a", "b", "--from", "csv"),
+            "--from csv: expected jsonl, columns, jepsen, openchaos",
+        ),
+        (("convert-history", "a", "b", "--to", "csv"), "--to csv: expected jsonl, columns, jepsen, elle"),
         (("convert-history", "nowhere", "b"), "nowhere: No such file"),
         (("workload", "--target", "reference", "--out", "x"), "impl, mutant:NAME, remoting://HOST:PORT"),
     ],
