@@ -28,7 +28,6 @@ from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
-from mqproof.impl.store.files import record
 from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.files.sealed_file import write_sealed
 from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
@@ -235,12 +234,12 @@ class DelayedDelivery:
 
     def _message(self, unit: Unit) -> Message | None:
         """Return the message to store; None where there is nothing to store."""
-        data = self._store.record_at(unit.commit_offset)
-        if data is None:
+        stored = self._store.stored_at(unit.commit_offset)
+        if stored is None:
             _log.error("the delayed message at %d does not exist any more", unit.commit_offset)
             return None
         try:
-            message = due(record.decode(data).message)
+            message = due(stored.message)
         except ValueError as error:
             _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, error)
             return None

@@ -22,7 +22,6 @@ from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PERHAPS_STORED, STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 
@@ -196,11 +195,8 @@ class Timers:
 
     def _waiting_at(self, commit_offset: int) -> StoredMessage | None:
         """Return the record at a commit offset; None if there is none, or it is not of the timer topic."""
-        data = self._store.record_at(commit_offset)
-        if data is None:
-            return None
-        stored = record.decode(data)
-        return stored if stored.message.topic == TIMER_TOPIC else None
+        stored = self._store.stored_at(commit_offset)
+        return stored if stored is not None and stored.message.topic == TIMER_TOPIC else None
 
     # -- delivery
 

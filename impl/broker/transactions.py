@@ -20,7 +20,6 @@ from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PERHAPS_STORED, STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 
@@ -134,11 +133,8 @@ class Transactions:
 
     def half_at(self, commit_offset: int, topic: str = HALF_TOPIC) -> StoredMessage | None:
         """Return the half message at a commit offset; None if there is another message or none."""
-        data = self._store.record_at(commit_offset)
-        if data is None:
-            return None
-        stored = record.decode(data)
-        return stored if stored.message.topic == topic else None
+        stored = self._store.stored_at(commit_offset)
+        return stored if stored is not None and stored.message.topic == topic else None
 
     # -- reading
 

@@ -213,7 +213,7 @@ class LedgerStore(Store):
         """Pass the messages to the group. Returns the refusal if it does not accept them, otherwise None."""
         config, log = self.config, self._ledger_log
         try:
-            drafts = [encode(one, config.message_bytes_max, log.record_bytes_max) for one in messages]
+            drafts = encode(messages, config.message_bytes_max, log.record_bytes_max)
         except ValueError as error:
             return PutResult(PutStatus.MESSAGE_ILLEGAL, reason=str(error))
         key = messages[0].topic, messages[0].queue_id

@@ -4,7 +4,7 @@ Sources: docs/reference/protocol/messages.md, "Properties", "Message identifiers
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
@@ -119,11 +119,23 @@ def encode_properties(properties: Mapping[str, str]) -> str:
     Raises:
         ValueError: a name or value contains one of the two separators.
     """
-    count = len(properties)
     text = VALUE_END.join([NAME_END.join(pair) for pair in properties.items()])
-    if text.count(NAME_END) != count or text.count(VALUE_END) != (count - 1 if count else 0):
+    if not _is_separated(text, len(properties), 1 if properties else 0):
         raise ValueError(f"a property holds 0x01 or 0x02: {dict(properties)!r}")
     return text
+
+
+def encode_all_properties(each: Sequence[Mapping[str, str]]) -> list[str]:
+    """Encode the properties of several messages, like `encode_properties`. All are checked together."""
+    texts = [VALUE_END.join(map(NAME_END.join, properties.items())) for properties in each]
+    if _is_separated("".join(texts), sum(map(len, each)), sum(map(bool, each))):
+        return texts
+    return [encode_properties(properties) for properties in each]  # raises for the first wrong one
+
+
+def _is_separated(text: str, pairs: int, texts: int) -> bool:
+    """Return whether the separators are those of so many pairs in so many texts, and no others."""
+    return text.count(NAME_END) == pairs and text.count(VALUE_END) == pairs - texts
 
 
 def decode_properties(text: str) -> dict[str, str]:

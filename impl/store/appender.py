@@ -6,6 +6,8 @@ There are two steps, so that many messages cost one write: `stage` assigns a pos
 
 from collections import deque
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
 
 from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message, offset_message_id, tags_code
 from mqproof.impl.runtime.clock import Clock, now_ms
@@ -16,6 +18,8 @@ from mqproof.impl.store.dispatch import Appended, Dispatcher, emit_append, index
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey
+
+_in_common: Final = attrgetter("topic", "queue_id", "born_host", "store_host")
 
 
 class Appender:
@@ -47,10 +51,9 @@ class Appender:
         """
         topic, queue_id = key = messages[0].topic, messages[0].queue_id
         bytes_max = self._log.record_bytes_max
-        drafts = [encode(message, config.message_bytes_max, bytes_max) for message in messages]
+        drafts = encode(messages, config.message_bytes_max, bytes_max)
         queued = takes_queue_offset(messages[0].sys_flag)
         if len(messages) > 1:
-            assert all((one.topic, one.queue_id) == key for one in messages), "one queue expected"
             assert queued, "a transaction cannot be part of a batch"
         queue_offset = self.next_queue_offset(topic, queue_id) if queued else 0
         commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
@@ -76,7 +79,7 @@ class Appender:
                     queued,
                     index_keys(message),
                     tags,
-                    properties,
+                    properties if self._events is not None else {},
                 )
             )
             queue_offset += 1
@@ -124,13 +127,23 @@ class Appender:
             emit_append(self._events, self._unlogged.popleft())
 
 
-def encode(message: Message, body_bytes_max: int, record_bytes_max: int) -> bytearray:
-    """Return the message's record without its position. Raises ValueError when it cannot be stored."""
-    if len(message.body) > body_bytes_max:
-        raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
-    if message.queue_id < 0:
-        raise ValueError(f"queue id is {message.queue_id}, 0 or more expected")
-    draft = record.encode(message)
-    if len(draft) > record_bytes_max:
-        raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")
-    return draft
+def encode(messages: Sequence[Message], body_bytes_max: int, record_bytes_max: int) -> list[bytearray]:
+    """Return the records of messages of one queue without their positions.
+
+    The messages have their hosts in common. Raises ValueError when one of them cannot be stored.
+    """
+    for message in messages:
+        if len(message.body) > body_bytes_max:
+            raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
+    if messages[0].queue_id < 0:
+        raise ValueError(f"queue id is {messages[0].queue_id}, 0 or more expected")
+    if len(messages) == 1:
+        drafts = [record.encode(messages[0])]
+    else:
+        common = _in_common(messages[0])
+        assert all(_in_common(message) == common for message in messages), "one queue and one host expected"
+        drafts = record.encode_all(messages)
+    for draft in drafts:
+        if len(draft) > record_bytes_max:
+            raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")
+    return drafts

@@ -370,6 +370,15 @@ class Store(ABC):
 
     def record_at(self, commit_offset: int) -> bytes | None:
         """Return the whole record at a commit offset, in wire format; None if there is no record."""
+        found = self._found_at(commit_offset)
+        return found[0] if found is not None else None
+
+    def stored_at(self, commit_offset: int) -> StoredMessage | None:
+        """Return the message at a commit offset; None if there is no record."""
+        found = self._found_at(commit_offset)
+        return found[1] if found is not None else None
+
+    def _found_at(self, commit_offset: int) -> tuple[bytes, StoredMessage] | None:
         if not self._log.begin <= commit_offset < self._log.end:
             return None
         # Clients choose the offset, and a client may have written the bytes there that would be read as a
@@ -379,7 +388,7 @@ class Store(ABC):
             return None
         data = self._log.read(commit_offset, size)
         stored = self._log.decode(data, commit_offset)
-        return data if stored is not None and self._is_dispatched_as(stored) else None
+        return (data, stored) if stored is not None and self._is_dispatched_as(stored) else None
 
     def records_from(self, commit_offset: int) -> Iterator[StoredMessage]:
         """Yield the records of the log from a record, or from `next_commit_offset` at some time, on."""

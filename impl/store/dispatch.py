@@ -167,8 +167,7 @@ class Dispatcher:
                 queues[key].clear()
             units = [(one.commit_offset, one.size, one.tags_code) for one in entries]
             queues[key].write(entries[0].queue_offset, units)
-        for appended in ready:
-            self.index(appended)
+        self._index_all(ready)
         for key, entries in by_queue.items():
             queues[key].end = max(queues[key].end, entries[-1].queue_offset + 1)
         self.position = ready[-1].end
@@ -193,14 +192,12 @@ class Dispatcher:
 
     def index(self, appended: Appended) -> None:
         """Add the keys of one record to the index, if there is one."""
+        self._index_all((appended,))
+
+    def _index_all(self, ready: Sequence[Appended]) -> None:
         if self._index is not None:
-            self._index.add(
-                appended.topic,
-                appended.keys,
-                appended.commit_offset,
-                appended.end,
-                appended.store_timestamp_ms,
-            )
+            records = [(one.topic, one.keys, one.commit_offset, one.store_timestamp_ms) for one in ready]
+            self._index.add(records, ready[-1].end)
 
     def _write(self, appended: Appended) -> bool:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)

@@ -319,7 +319,8 @@ def test_the_index_matches_the_log(release: str) -> None:
         if release.startswith("5."):
             keys.append(f"T#{properties[TAGS]}")  # found with 5.5.0
         for key in keys:
-            index.put(key_hash(stored.message.topic, key), stored.commit_offset, stored.store_timestamp_ms)
+            hashed = key_hash(stored.message.topic, key)
+            index.put([(hashed, stored.commit_offset, stored.store_timestamp_ms)])
     assert index.header.encode() == golden(f"{release}/index-header.hex")
     index.write_out()
     end = index.header.entry_next

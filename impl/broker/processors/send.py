@@ -122,13 +122,15 @@ def _store(
     messages, wait = _messages(services, request, header, target, channel)
     # A send that only waits for the end of this turn does not indicate that the disk is slow.
     ticket = None if services.store.confirms_at_once(wait) else services.sends.enter(len(request.body))
-    reply = Later()
+    reply, first = Later(), messages[0]
+    # A turn may store thousands of messages: their memory is used again at once, unless events need them.
+    reported = messages if services.events is not None and not request.is_oneway else []
 
     def done(results: list[PutResult]) -> None:
         if ticket is not None:
             services.sends.leave(ticket)
         if not reply.is_ended:
-            reply.set(_answer(services, request, target, messages, wait, results))
+            reply.set(_answer(services, request, target, first, reported, wait, results))
 
     services.store.put_soon(messages, done, wait=wait)
     return reply
@@ -138,34 +140,35 @@ def _answer(
     services: Services,
     request: Command,
     target: _Target,
-    messages: list[Message],
+    first: Message,
+    reported: list[Message],
     wait: bool,
     results: list[PutResult],
 ) -> Command:
-    first, tracing = results[0], services.tracing_fields()
-    code = _CODES[first.status]
-    if first.status not in STORED:
+    result, tracing = results[0], services.tracing_fields()
+    code = _CODES[result.status]
+    if result.status not in STORED:
         services.statistics.failed_puts.add(len(results))
-        return request.answer(code, tracing, remark=first.reason)
+        return request.answer(code, tracing, remark=result.reason)
     count, stored_bytes = len(results), sum([result.stored_bytes for result in results])
     services.statistics.put(target.topic.topic_name, count, len(request.body))
     traffic = services.statistics.traffic
-    traffic.stored(messages[0].topic, _message_type(messages[0]), count, stored_bytes)
+    traffic.stored(first.topic, _message_type(first), count, stored_bytes)
     if target.dead_letter_of is not None:
-        traffic.dead_letter(messages[0].properties.get(RETRY_TOPIC, OTHERS), target.dead_letter_of)
+        traffic.dead_letter(first.properties.get(RETRY_TOPIC, OTHERS), target.dead_letter_of)
     if services.events is not None:
-        services.transactions.note_half(messages[0])
-        for message, result in zip(messages if not request.is_oneway else (), results, strict=False):
-            _report(services, message, wait, result)
+        services.transactions.note_half(first)
+        for message, its_result in zip(reported, results, strict=False):
+            _report(services, message, wait, its_result)
     fields = headers.write_send_response(
-        msg_id=first.message_id if count == 1 else ",".join([result.message_id for result in results]),
+        msg_id=result.message_id if count == 1 else ",".join([each.message_id for each in results]),
         queue_id=target.queue_id,
-        queue_offset=first.queue_offset,
-        transaction_id=messages[0].properties.get(UNIQUE_KEY),
-        recall_handle=timed_messages.handle_of(messages[0], services.config.name),
+        queue_offset=result.queue_offset,
+        transaction_id=first.properties.get(UNIQUE_KEY),
+        recall_handle=timed_messages.handle_of(first, services.config.name),
     )
     fields.update(tracing)
-    return request.answer(code, fields, remark=first.reason or None)
+    return request.answer(code, fields, remark=result.reason or None)
 
 
 def refused(services: Services, request: Command, error: RefusedError | HeaderError) -> Command:

@@ -15,13 +15,16 @@ from mqproof.impl.remoting.message import java_hash
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.disk import Disk, File
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.files.index_file import Header, IndexFile, IndexShape, read_header
+from mqproof.impl.store.files.index_file import Header, IndexFile, IndexShape, NewEntry, read_header
 from mqproof.impl.store.files.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
 _TAIL_CHARACTERS: Final = 2
 _CHAIN_MAX: Final = 100_000
 """The most entries of a chain that a search visits: a very frequent key must not block a broker."""
+
+Keyed = tuple[str, Sequence[str], int, int]
+"""The topic, the keys, the commit offset and the store time of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +81,37 @@ class Index:
 
     # -- adding and finding
 
-    def add(
-        self, topic: str, keys: Sequence[str], commit_offset: int, end: int, store_timestamp_ms: int
-    ) -> None:
-        """Index the record at the commit offset, which ends at `end`, unless it is indexed already."""
-        if commit_offset < self.position:
-            return
-        # After a crash the last record may be indexed with some of its keys only, in one file or in two.
-        files = self._files
-        hashes: Iterable[int] = [key_hash(topic, key) for key in keys]
-        if files and commit_offset <= files[-1].header.end_offset:
-            hashes = self._missing(hashes, commit_offset)
-        for hashed in hashes:
-            has_room = files and files[-1].header.entry_next < self._shape.entries
-            file = files[-1] if has_room else self._new_file(store_timestamp_ms)
+    def add(self, records: Iterable[Keyed], end: int) -> None:
+        """Index records of the log, the last of which ends at `end`, unless they are indexed already."""
+        last, position = self.newest.end_offset if self._files else -1, self.position
+        entries: list[NewEntry] = []
+        add = entries.append
+        for topic, keys, commit_offset, time_ms in records:
+            if commit_offset < position:
+                continue
+            hashes: Iterable[int] = map(key_hash, repeat(topic), keys)
+            if commit_offset <= last:
+                # After a crash the last record may be indexed with some of its keys only, in one file or in
+                # two.
+                hashes = self._missing(hashes, commit_offset)
+            for hashed in hashes:
+                add((hashed, commit_offset, time_ms))
+        self._put(entries)
+        self.position = max(position, end)
+
+    def _put(self, entries: list[NewEntry]) -> None:
+        while entries:
+            has_room = self._files and self.newest.entry_next < self._shape.entries
+            file = self._files[-1] if has_room else self._new_file(entries[0][2])
             self._unsynced[file.name] = file.file
-            if file.put(hashed, commit_offset, store_timestamp_ms) == 1:
+            is_new = file.header.entry_next == 1
+            count = 1 if is_new else self._shape.entries - file.header.entry_next
+            file.put(entries[:count])
+            if is_new:
                 # A released broker that takes over after a kill detects by this that the file must not be
                 # trusted.
                 file.write_out()
-        self.position = end
+            entries = entries[count:]
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Yield the commit offsets of records of that period that may have the key, newest first.

@@ -8,7 +8,7 @@ content of a file: the slots follow from the entries.
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple, Self
@@ -18,6 +18,7 @@ from mqproof.impl.runtime.disk import File
 _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">iqii")
+_pack_entry: Final = _ENTRY.pack
 _HASH: Final = struct.Struct(">i16x")
 """The hash, which is the first field of an entry."""
 _INT_MAX: Final = (1 << 31) - 1
@@ -56,6 +57,10 @@ class Header:
     @classmethod
     def decode(cls, data: bytes) -> Self:
         return cls(*_HEADER.unpack(data))
+
+
+NewEntry = tuple[int, int, int]
+"""The hash of a key, and the commit offset and the store time of its record."""
 
 
 class Entry(NamedTuple):
@@ -108,28 +113,31 @@ class IndexFile:
         self.on_damage: Callable[[str, int], None] = lambda _path, _number: None
         """Called with the file and the number of an entry that does not belong to its chain."""
 
-    def put(self, key_hash: int, commit_offset: int, store_timestamp_ms: int) -> int:
-        """Add an entry, and return its number; the file must not be full. Raises OSError."""
-        header, number = self.header, self.header.entry_next
+    def put(self, entries: Sequence[NewEntry]) -> None:
+        """Add entries, at least one, which must fit into the file. Raises OSError."""
+        header, changed = self.header, self._changed_slots
         slots = self._slots if self._slots is not None else self._load_slots()
-        slot = key_hash % len(slots)
-        previous = slots[slot]
-        if not 0 <= previous < number:
-            previous = 0
-        seconds, begin_ms = 0, header.begin_timestamp_ms
-        if store_timestamp_ms > begin_ms > 0:
-            seconds = min((store_timestamp_ms - begin_ms) // 1000, _INT_MAX)
-        self._unwritten += _ENTRY.pack(key_hash, commit_offset, seconds, previous)
-        slots[slot] = number
-        self._changed_slots.add(slot // _BLOCK_SLOTS)
-        if number == 1:
-            header.begin_timestamp_ms, header.begin_offset = store_timestamp_ms, commit_offset
-        header.end_timestamp_ms, header.end_offset = store_timestamp_ms, commit_offset
-        header.slots_used += previous == 0
-        header.entry_next = number + 1
+        count, number, used = len(slots), header.entry_next, header.slots_used
+        begin_ms, packed = header.begin_timestamp_ms, []
+        for key_hash, commit_offset, time_ms in entries:
+            slot = key_hash % count
+            previous = slots[slot]
+            if not 0 <= previous < number:
+                previous = 0
+            seconds = min((time_ms - begin_ms) // 1000, _INT_MAX) if time_ms > begin_ms > 0 else 0
+            packed.append(_pack_entry(key_hash, commit_offset, seconds, previous))
+            slots[slot] = number
+            changed.add(slot // _BLOCK_SLOTS)
+            if number == 1:
+                header.begin_timestamp_ms = begin_ms = time_ms
+                header.begin_offset = commit_offset
+            used += previous == 0
+            number += 1
+        self._unwritten += b"".join(packed)
+        header.entry_next, header.slots_used = number, used
+        header.end_timestamp_ms, header.end_offset = time_ms, commit_offset
         if len(self._unwritten) >= _UNWRITTEN_BYTES_MAX:
             self._write_entries()
-        return number
 
     def write_out(self) -> None:
         """Write all changes to the file. Raises OSError, after which it may be called again."""

@@ -9,7 +9,7 @@ refused too.
 import re
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ from mqproof.impl.remoting.message import (
     decode_address,
     decode_properties,
     encode_address,
+    encode_all_properties,
     encode_properties,
     tags_code,
 )
@@ -83,10 +84,25 @@ def encode(message: Message) -> bytearray:
             digits and %|_-; properties too long, holding a separator, or ending in a zero byte; a number out
             of its range.
     """
-    properties, body = _properties_bytes(message), message.body
-    head, magic, topic, born_host, store_host, host_flags = _frame_of(
-        message.topic, message.born_host, message.store_host
-    )
+    frame = _frame_of(message.topic, message.born_host, message.store_host)
+    return _framed(message, frame, encode_properties(message.properties))
+
+
+def encode_all(messages: Sequence[Message]) -> list[bytearray]:
+    """Return the records of messages that have their topic and their hosts in common, like `encode`."""
+    first = messages[0]
+    frame = _frame_of(first.topic, first.born_host, first.store_host)
+    texts = encode_all_properties([message.properties for message in messages])
+    return [_framed(message, frame, text) for message, text in zip(messages, texts, strict=True)]
+
+
+def _framed(message: Message, frame: "_Frame", text: str) -> bytearray:
+    head, magic, topic, born_host, store_host, host_flags = frame
+    body, properties = message.body, text.encode()
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        raise ValueError(f"properties have {len(properties)} bytes, at most {PROPERTIES_BYTES_MAX} expected")
+    if not text_is_whole(properties):
+        raise ValueError("properties end in a zero byte, which would look like a torn write")
     try:
         return bytearray().join(
             (
@@ -343,15 +359,6 @@ def _topic_bytes(topic: str) -> bytes:
         raise ValueError(f"topic {topic[:300]!r}: 1 to 255 letters, digits or %|_- expected")
     long_topic = len(topic) > _TOPIC_V1_BYTES_MAX
     return len(topic).to_bytes(2 if long_topic else 1, "big") + topic.encode()
-
-
-def _properties_bytes(message: Message) -> bytes:
-    data = encode_properties(message.properties).encode()
-    if len(data) > PROPERTIES_BYTES_MAX:
-        raise ValueError(f"properties have {len(data)} bytes, at most {PROPERTIES_BYTES_MAX} expected")
-    if not text_is_whole(data):
-        raise ValueError("properties end in a zero byte, which would look like a torn write")
-    return data
 
 
 def _topic_text(data: bytes) -> str:

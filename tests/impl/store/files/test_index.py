@@ -61,14 +61,17 @@ def test_the_sizes_are_those_of_released_brokers() -> None:
     assert (IndexShape().slot_at(984460), IndexShape().entry_at(1)) == (40 + 4 * 984460, 20_000_060)
 
 
-def test_two_index_files_have_the_expected_bytes() -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_two_index_files_have_the_expected_bytes(at_once: int) -> None:
     disk = SimulatedDisk()
     index = Index(disk, "index", SHAPE)
     index.load(None, 0, abnormal=False)
     start_ms = 1_700_000_000_500
     keys = ["a", "b", "c", "d", "e"]
-    for number, key in enumerate(keys):
-        index.add("T", [key], 1000 * number, 1000 * number + 100, start_ms + 1700 * number)
+    records = [("T", [key], 1000 * number, start_ms + 1700 * number) for number, key in enumerate(keys)]
+    for number in range(0, len(keys), at_once):
+        together = records[number : number + at_once]
+        index.add(together, together[-1][2] + 100)
     index.take_unsynced().sync()
     hashes = [2639 * 31 + ord(key) for key in keys]
     assert [hashed % 3 for hashed in hashes] == [0, 1, 2, 0, 1]

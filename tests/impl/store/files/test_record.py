@@ -9,6 +9,7 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.store.files import record
@@ -202,6 +203,18 @@ def test_the_error_names_the_invalid_field(change: tuple[int, bytes], complaint:
 def test_a_message_that_cannot_be_stored_is_refused(message: Message, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         record.encode(message)
+    sound = structs.replace(message, properties={})
+    with pytest.raises(ValueError, match=complaint):
+        record.encode_all([sound, message])
+
+
+@given(messages, st.lists(st.tuples(st.binary(max_size=9), st.dictionaries(texts, texts, max_size=2))))
+def test_messages_together_have_the_records_of_each_alone(
+    message: Message, parts: list[tuple[bytes, dict[str, str]]]
+) -> None:
+    others = [structs.replace(message, body=body, properties=properties) for body, properties in parts]
+    batch = [message, *others]
+    assert record.encode_all(batch) == [record.encode(each) for each in batch]
 
 
 def test_a_filler_has_the_size_of_the_remaining_space() -> None:
