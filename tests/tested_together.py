@@ -72,7 +72,10 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "conformance/adapters/store_copies/test_drawn_stores",
             "conformance/adapters/store_copies/test_recovered_copies",
         ),
-        "conformance/adapters/scripted_members": ("conformance/adapters/scripted_members/test_lives",),
+        "conformance/adapters/scripted_members": (
+            "conformance/adapters/scripted_members/test_lives",
+            "conformance/adapters/scripted_members/test_drawn_ledgers",
+        ),
         "conformance/adapters/producers": ("conformance/suites/producers/test_suite",),
         "conformance/adapters/routing": (_REMOTING,),
         "conformance/adapters/workload": ("conformance/history/test_workload",),

@@ -12,17 +12,15 @@ from msgspec.structs import replace as with_fields
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name, nothing
 from mqproof.impl.dledger import ballot_file, rules
-from mqproof.impl.dledger.changes import Ballot, Cut, Written
+from mqproof.impl.dledger.changes import Ballot, Written
 from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
 from mqproof.impl.dledger.election import Election
-from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.dledger.member import Member
 from mqproof.impl.dledger.node import Node
 from mqproof.impl.dledger.rpc_bodies import Entry, HeartBeatRequest, HeartBeatResponse
 from mqproof.impl.dledger.state import State
 
 _vote_result, _round_result = rules.vote_result, rules.round_result
-_clean = LedgerStore.clean
 _append, _write = State.append, State.write
 _append_of_client, _heart_beat_answered = Node.append, Election.heart_beat_answered
 
@@ -62,16 +60,6 @@ def _always(*_: object) -> bool:
     return True
 
 
-def _no_fields(*_: object) -> dict[str, int]:
-    return {}
-
-
-async def _kept_by_a_quorum(store: LedgerStore, *, manually: bool = False) -> int:
-    state = store.node.member.core.state
-    state.kept_by_all = state.commit
-    return await _clean(store, manually=manually)
-
-
 def _half(members: int) -> int:
     return members // 2
 
@@ -83,11 +71,6 @@ async def _removed_after_its_timeout(node: Node, body: object) -> tuple[Response
     if code is ResponseCode.WAIT_QUORUM_ACK_TIMEOUT and entry and entry.index == state.terms.end:
         node._put(lambda _: state.cut(state.terms.end - 1))
     return code, entry
-
-
-def _still_durable(state: State, end: int) -> None:
-    state.terms.cut(end)
-    state.changes.append(Cut(end))
 
 
 def _with_another_body(state: State, entry: Entry) -> None:
@@ -156,10 +139,6 @@ MUTANTS: Final = by_name(
 
 OBSERVED: Final = by_name(
     Mutant(
-        "durable-after-a-cut", "entries in the place of durable ones count as durable before their sync",
-        "SPEC-1", f"{_STATE}.cut", _still_durable,
-    ),
-    Mutant(
         "half-is-enough", "half of the members, rounded down, count as a majority of votes", "RAFT-1",
         f"{_RULES}:quorum", _half,
     ),
@@ -195,14 +174,6 @@ OBSERVED: Final = by_name(
     Mutant(
         "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",
         "mqproof.impl.dledger.election:Election.heart_beat_answered", _counted_from_the_answer,
-    ),
-    Mutant(
-        "conflict-not-named", "a follower does not say which entry it has in place of the leader's", "SPEC-1",
-        "mqproof.impl.dledger.log_replication:Following._conflict", _no_fields,
-    ),
-    Mutant(
-        "expired-before-copied", "old entries are deleted although a member lacks them", "SPEC-1",
-        "mqproof.impl.dledger.ledger_store:LedgerStore.clean", _kept_by_a_quorum,
     ),
     Mutant(
         "checksum-not-checked", "a start accepts a ledger entry whose checksum does not match", "SPEC-1",

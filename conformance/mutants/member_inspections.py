@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import by_name, nothing, unexplained
+from mqproof.impl.dledger.changes import Cut
 from mqproof.impl.dledger.ledger import Ledger
+from mqproof.impl.dledger.ledger_store import LedgerStore
+from mqproof.impl.dledger.state import State
 from mqproof.impl.replication.follow import Follow
 from mqproof.impl.replication.record_repair import RecordRepair
 from mqproof.impl.replication.stream import StreamError
@@ -12,6 +15,7 @@ from mqproof.impl.replication.stream import StreamError
 _DLEDGER: Final = "mqproof.impl.dledger"
 _REPLICATION: Final = "mqproof.impl.replication"
 _next, _index_from, _round = Follow._next, Ledger.index_from, RecordRepair.round
+_clean = LedgerStore.clean
 
 
 def _no_wait(*_: object) -> float:
@@ -55,12 +59,30 @@ def _leads_while_transferring(core: Any, now: float) -> bool:
     return bool(core._election.leads(now))
 
 
+def _still_durable(state: State, end: int) -> None:
+    state.terms.cut(end)
+    state.changes.append(Cut(end))
+
+
+def _no_fields(*_: object) -> dict[str, int]:
+    return {}
+
+
+async def _kept_by_a_quorum(store: LedgerStore, *, manually: bool = False) -> int:
+    state = store.node.member.core.state
+    state.kept_by_all = state.commit
+    return await _clean(store, manually=manually)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "reads-during-a-transfer": "messages of a member",
     "better-log-not-awaited": "times of a member",
     "clients-wait-after-a-failure": "disks of a member",
     "any-index-in-a-file": "files of a member",
     "gaps-in-a-push": "messages of a member",
+    "conflict-not-named": "messages of a member",
+    "durable-after-a-cut": "messages of a member",
+    "expired-before-copied": "masters in turn",
     "members-contradict": "membership settings",
     "entry-before-a-position": "drawn ledgers",
     "stop-without-successor": "stores of a group",
@@ -101,6 +123,18 @@ MUTANTS: Final = by_name(
     unexplained(
         "reads-during-a-transfer", "a leader that transfers its leadership still reads for clients",
         f"{_DLEDGER}.core:Core.leads", _leads_while_transferring,
+    ),
+    unexplained(
+        "conflict-not-named", "a follower does not say which entry it has in place of the leader's",
+        f"{_DLEDGER}.log_replication:Following._conflict", _no_fields,
+    ),
+    unexplained(
+        "durable-after-a-cut", "entries in the place of durable ones count as durable before their sync",
+        f"{_DLEDGER}.state:State.cut", _still_durable,
+    ),
+    unexplained(
+        "expired-before-copied", "old entries are deleted although a member lacks them",
+        f"{_DLEDGER}.ledger_store:LedgerStore.clean", _kept_by_a_quorum,
     ),
     unexplained(
         "stop-without-successor", "a master that stops transfers its leadership to no member",

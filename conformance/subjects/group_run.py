@@ -196,7 +196,7 @@ def live(seed: int) -> Life:
         finally:
             await run.stop()
 
-    own = tuple(own_group.observed(seed))
+    own = own_group.observed(seed)
     with expected_warnings("mqproof.impl"), simulated_loops.failures_reported():
         life = run_simulated(main(), loop)
     return Life((*own, *life.operations))

@@ -16,8 +16,8 @@ from typing import Final, Protocol, TypeVar
 
 from mqproof.conformance.adapters import own_checks, simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
-from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.final_look import FinalLook
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch

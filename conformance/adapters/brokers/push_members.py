@@ -14,9 +14,9 @@ from typing import Any, Final
 from mqproof.conformance.adapters import own_checks
 from mqproof.conformance.adapters.brokers.client_tour import Tour
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
-from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.member_tables import SettledGroup, wrong_tables
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.final_look import FinalLook
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding, with_wrong_answers
 from mqproof.conformance.engine.shared_steps import Query

@@ -107,6 +107,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
 from mqproof.conformance.adapters.inspections.long_polls import LONG_POLLS
 from mqproof.conformance.adapters.inspections.lost_power import LOST_POWER
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
+from mqproof.conformance.adapters.inspections.masters_in_turn import MASTERS_IN_TURN
 from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import (
@@ -260,7 +261,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
         *CLIENT_PARTS,
         CODE_NUMBERS, WRONG_CHARACTERS, REMOTING_SERVERS, REMOTING_CLIENTS,
-        MANY_REPAIRS, MEMBERSHIP_SETTINGS, GROUP_STORES, DRAWN_LEDGERS,
+        MANY_REPAIRS, MEMBERSHIP_SETTINGS, GROUP_STORES, MASTERS_IN_TURN, DRAWN_LEDGERS,
         LATE_SETTINGS,
         REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
         UNREAD_WAITS, GROUP_WITHOUT_EVENTS, EXPIRED_POINTS,

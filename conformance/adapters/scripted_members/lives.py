@@ -10,7 +10,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.scripted_members import more_lives
 from mqproof.conformance.adapters.scripted_members.scripted_group import (
     APPEND,
@@ -27,7 +26,6 @@ from mqproof.conformance.adapters.scripted_members.scripted_group import (
     push,
     silent,
 )
-from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store.errors import StoreError
 
@@ -38,16 +36,6 @@ _RAISED: Final = (StoreError, OSError, ValueError, LookupError, TypeError, Attri
 """What wrong code raises in the scripts, which call the member as its broker does."""
 _LATE: Final = (1 << 24) + 2
 """The latest term that a new member enters: it is as far from its own as the limit allows."""
-
-
-def sent() -> list[str]:
-    """Run all scripts, each with a member of its own, and return what the member sends, with headings."""
-    loop = SimulatedLoop()
-    with expected_warnings("mqproof.impl"):
-        try:
-            return simulated_loops.run(loop, lived(loop, LIVES))
-        finally:
-            simulated_loops.end(loop)
 
 
 async def lived(loop: SimulatedLoop, lives: Lives) -> list[str]:

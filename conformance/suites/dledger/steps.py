@@ -87,27 +87,6 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Scripted:
-    """A member among scripted ones sent messages; `wrong` has those that differ from the expected ones."""
-
-    messages: int
-    wrong: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"a member among scripted ones sends {self.messages} messages, {len(self.wrong)} wrong"
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Brokers that elect their master led in turn; `wrong` has what is wrong in what they show."""
-
-    wrong: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"brokers that elect their master show {len(self.wrong)} wrong values"
-
-
-@dataclass(frozen=True, slots=True)
 class Recovered:
     """Drawn ledgers were cut, damaged and loaded; `wrong` has what differs in their files and entries."""
 
@@ -139,7 +118,7 @@ class Calm:
         return f"after the faults the group {serves}; ends: {dict(self.ends)}"
 
 
-Operation = Claim | End | Vote | Append | Read | Log | Scripted | Shown | Recovered | Fault | Calm
+Operation = Claim | End | Vote | Append | Read | Log | Recovered | Fault | Calm
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,7 @@ RUN = SUITES["dledger"].run
 SEEDS = dict.fromkeys(OBSERVED, 0) | {
     "half-is-enough": 1,
     "timed-out-entry-removed": 5,
-    "log-of-candidate-ignored": 15,
-    "missing-entries-not-sent": 5,
-    "expired-before-copied": 1,
+    "log-of-candidate-ignored": 4,
 }
 """The first seed that detects each mutant."""
 

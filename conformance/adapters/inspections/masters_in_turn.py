@@ -8,19 +8,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from mqproof.conformance.adapters import simulated_loops
-from mqproof.conformance.adapters.brokers.final_look import FinalLook, Seen
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.final_look import FinalLook, Seen
+from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.hosts.simulated import MEMBERS, STORE, Cluster, Setup
+from mqproof.conformance.hosts.simulated import MEMBERS, STORE, Cluster
+from mqproof.conformance.wire import chapters
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 _QUEUES: Final = 2
 _COPIED_S: Final = 12.0
@@ -35,23 +34,13 @@ _KEPT_MS: Final = 100_000
 _STORE: Final = replace(STORE, commit_log_segment_bytes=8192, file_reserved_ms=_KEPT_MS)
 
 
-def wrong_reads() -> tuple[str, ...]:
-    """Run the group; return what is wrong in what its masters show."""
-    loop = SimulatedLoop()
-    with expected_warnings("mqproof.impl"):
-        try:
-            return tuple(
-                simulated_loops.run(loop, _lived(Cluster(loop, 0, Setup(elected=True, store=_STORE))))
-            )
-        finally:
-            simulated_loops.end(loop)
-
-
-async def _lived(cluster: Cluster) -> list[str]:
+async def masters_in_turn(site: Site) -> None:
+    """Report what is wrong in what the masters show."""
+    site.rule = chapters.DLEDGER_BROKER
+    cluster = site.cluster
     client = cluster.add_machine("client").runtime()
     watch = Watch(lambda: now_ms(client.clock), is_exact=True, judges_answers=False)
     caller = Caller(cluster.names[0], replace(client, network=WatchedNetwork(client.network, watch)))
-    await cluster.start_all()
     group = _Group(cluster, caller, watch)
     for leader in _LEADERS:
         await group.led_by(leader)
@@ -71,7 +60,8 @@ async def _lived(cluster: Cluster) -> list[str]:
     await caller.stop()
     for node in MEMBERS:
         await cluster.stop(node)
-    return [*group.wrong, *(each.text for each in watch.wrong)]
+    for text in (*group.wrong, *(each.text for each in watch.wrong)):
+        site.report(text)
 
 
 class _Group:
@@ -202,3 +192,6 @@ class _Group:
 
 def _commit_offset(sent: headers.SendResponse) -> int:
     return int(sent.msg_id[-16:], 16)
+
+
+MASTERS_IN_TURN: Final = Inspection("masters in turn", masters_in_turn, {"store": _STORE}, elected=True)
