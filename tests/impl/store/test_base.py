@@ -285,8 +285,10 @@ def test_a_stopped_store_is_not_writable_and_has_answered_its_puts(wait: bool) -
     site.store.replicate = lambda _end: replicated()
 
     async def main() -> PutResult:
-        result = await site.store.put(message("m0"), wait=wait)
-        await asyncio.sleep(0)
+        answered: asyncio.Future[list[PutResult]] = asyncio.get_running_loop().create_future()
+        site.store.put_soon([message("m0")], answered.set_result, wait=wait)
+        (result,) = await answered
+        await asyncio.sleep(0.1)
         assert site.store._answering == set()
         await site.store.stop()
         return result
