@@ -47,7 +47,8 @@ def test_slots_are_written_in_blocks_as_far_as_they_changed(
     disk = SimulatedDisk()
     file = _file(disk)
     for number, key_hash in enumerate((9, 0, 19, 5)):
-        assert file.put(key_hash, 100 * number, 1000) == number + 1
+        file.put([(key_hash, 100 * number, 1000)])
+        assert file.header.entry_next == number + 2
     file.write_out()
     expected = array("i", [2, 0, 0, 0, 0, 4, 0, 0, 0, 3])
     assert file.slots() == expected
@@ -65,7 +66,7 @@ def test_slots_are_written_in_blocks_as_far_as_they_changed(
         [300],
         [],
     ]
-    again.put(15, 400, 2000)
+    again.put([(15, 400, 2000)])
     assert _offsets(again, 5) == [400, 300]
     again.write_out()
     assert _reopened(disk).slots() == array("i", [2, 0, 0, 0, 0, 5, 0, 0, 0, 3])
@@ -74,10 +75,10 @@ def test_slots_are_written_in_blocks_as_far_as_they_changed(
 def test_a_chain_is_read_whether_its_entries_are_written_or_not() -> None:
     file = _file(SimulatedDisk())
     for number in range(3):
-        file.put(7, number, 1000)
+        file.put([(7, number, 1000)])
     file.write_out()
     for number in range(3, 5):
-        file.put(7, number, 1000)
+        file.put([(7, number, 1000)])
     assert _offsets(file, 7) == [4, 3, 2, 1, 0]
     assert [entry.commit_offset for entry in file.entries()] == [0, 1, 2, 3, 4]
     assert [file.count(7, offset) for offset in (0, 4, 5)] == [1, 1, 0]
@@ -88,7 +89,7 @@ def test_a_chain_is_read_whether_its_entries_are_written_or_not() -> None:
 def test_keys_of_one_record_with_one_hash_are_counted() -> None:
     file = _file(SimulatedDisk())
     for key_hash, offset in ((7, 100), (7, 200), (17, 200), (7, 200), (7, 300)):
-        file.put(key_hash, offset, 1000)
+        file.put([(key_hash, offset, 1000)])
     assert [file.count(7, offset) for offset in (100, 200, 300)] == [1, 2, 1]
     assert file.count(17, 200) == 1
 
@@ -102,7 +103,7 @@ def test_entries_are_written_when_so_many_bytes_of_them_are_in_memory(
     steps: list[Step] = []
     disk.on_step = steps.append
     for number in range(5):
-        file.put(number, number, 1000)
+        file.put([(number, number, 1000)])
     assert [step.size for step in steps] == [40, 40]
 
 
@@ -111,9 +112,9 @@ def test_many_entries_are_read_in_parts(entries_read: int, monkeypatch: pytest.M
     monkeypatch.setattr(index_file, "_ENTRIES_READ", entries_read)
     file = _file(SimulatedDisk())
     for number in range(5):
-        file.put(number, number, 1000)
+        file.put([(number, number, 1000)])
     file.write_out()
-    file.put(5, 5, 1000)
+    file.put([(5, 5, 1000)])
     assert [entry.commit_offset for entry in file.entries()] == list(range(6))
 
 
@@ -129,7 +130,7 @@ def test_an_entry_has_the_seconds_since_the_begin_of_its_file(
     file.header.begin_timestamp_ms = begin_ms
     file.header.entry_next = 2
     file._slots = array("i", bytes(40))
-    file.put(7, 100, store_ms)
+    file.put([(7, 100, store_ms)])
     assert next(file.chain(7)) == Entry(7, 100, seconds, 0)
 
 
@@ -146,7 +147,7 @@ def test_an_entry_has_the_seconds_since_the_begin_of_its_file(
 def test_a_chain_ends_at_an_entry_that_does_not_belong_to_it(change: Entry, read: list[int]) -> None:
     file = _file(SimulatedDisk())
     for number in range(1, 4):
-        file.put(7, 100 * number, 1000)
+        file.put([(7, 100 * number, 1000)])
     file.write_out()
     file.file.write(SHAPE.entry_at(3), index_file._ENTRY.pack(*change))
     reported: list[tuple[str, int]] = []
@@ -159,13 +160,13 @@ def test_a_chain_ends_at_an_entry_that_does_not_belong_to_it(change: Entry, read
 def test_a_slot_that_points_to_no_entry_is_empty(newest: int, read: list[int]) -> None:
     disk = SimulatedDisk()
     file = _file(disk)
-    file.put(7, 100, 1000)
-    file.put(7, 200, 1000)
+    file.put([(7, 100, 1000)])
+    file.put([(7, 200, 1000)])
     file.write_out()
     file.file.write(SHAPE.slot_at(7), newest.to_bytes(4, "big", signed=True))
     again = _reopened(disk)
     assert _offsets(again, 7) == read
-    again.put(7, 300, 1000)
+    again.put([(7, 300, 1000)])
     assert _offsets(again, 7) == [300, *read]
 
 
@@ -173,7 +174,7 @@ def test_a_repair_computes_the_slots_and_removes_later_entries() -> None:
     disk = SimulatedDisk()
     file = _file(disk)
     for number, key_hash in enumerate((9, 0, 19, 5)):
-        file.put(key_hash, 100 * number, 1000)
+        file.put([(key_hash, 100 * number, 1000)])
     file.write_out()
     file.file.write(HEADER_BYTES, bytes(40))
     again = _reopened(disk)
@@ -200,7 +201,7 @@ def test_the_names_of_loaded_files_are_synced_because_the_last_process_may_not_h
     index = Index(disk, "index", SHAPE)
     index.load(None, 0, abnormal=False)
     assert index.take_unsynced().directory is None, "there are no files"
-    index.add("T", ["k"], 0, 100, 1_700_000_000_000)
+    index.add([("T", ["k"], 0, 1_700_000_000_000)], 100)
     index.write_out()
     disk.crash_process()
     again = Index(disk, "index", SHAPE)
@@ -222,7 +223,7 @@ def test_without_a_state_only_files_that_the_checkpoint_covers_are_trusted_after
     index = Index(disk, "index", shape)
     index.load(None, 0, abnormal=False)
     for second in range(1, 10):  # four entries to a file
-        index.add("T", ["k"], 100 * second, 100 * second + 100, 1000 * second)
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
     assert index.full_until_ms == 8000
     index.take_unsynced().sync()
     again = Index(disk, "index", shape)
