@@ -82,6 +82,10 @@ class MemoryStore:
         is_there = rest == 0 and 0 <= number < len(self._log) and commit_offset not in self.lost
         return self._log[number] if is_there else None
 
+    def stored_at(self, commit_offset: int) -> StoredMessage | None:
+        data = self.record_at(commit_offset)
+        return None if data is None else record.decode(data)
+
     def records_from(self, commit_offset: int) -> Iterator[StoredMessage]:
         self.scanned.append(commit_offset)
         for data in self._log[-(-commit_offset // 1000) :]:

@@ -199,17 +199,17 @@ def test_a_leader_sends_heartbeats_at_its_interval() -> None:
 
 def test_a_leader_leads_from_the_send_time_of_a_heartbeat_that_a_quorum_answered() -> None:
     core, beats = _led()
-    assert not core.leads(500.0)
+    assert not core._election.leads(500.0)
     _beaten(core, beats[1], 1400.0)
-    assert core.leads(500 + GIVE_UP - 1)
-    assert not core.leads(500 + GIVE_UP)
+    assert core._election.leads(500 + GIVE_UP - 1)
+    assert not core._election.leads(500 + GIVE_UP)
     core.tick(500 + BEAT)
     newer = _beats(core, 500 + BEAT)
     _beaten(core, beats[0], 500 + BEAT + 1)  # not the last one that was sent to n1
-    assert not core.leads(500 + GIVE_UP)
+    assert not core._election.leads(500 + GIVE_UP)
     _beaten(core, newer[0], 500 + BEAT + 1)
-    assert core.leads(500 + BEAT + GIVE_UP - 1)
-    assert not core.leads(500 + BEAT + GIVE_UP)
+    assert core._election.leads(500 + BEAT + GIVE_UP - 1)
+    assert not core._election.leads(500 + BEAT + GIVE_UP)
 
 
 @pytest.mark.parametrize("answered", [False, True])
@@ -229,15 +229,15 @@ def test_a_leader_without_a_quorum_steps_down(answered: bool) -> None:
 def test_heartbeats_of_an_earlier_leadership_confirm_nothing() -> None:
     core, beats = _led()
     _beaten(core, beats[0], 501.0)
-    assert core.leads(502.0)
+    assert core._election.leads(502.0)
     _heart_beat(core, "n2", 2, 600.0)
     assert not core._election.leads(601.0)
     _led(1100.0, core)
     assert core.state.term == 2
-    assert not core.leads(1101.0)
+    assert not core._election.leads(1101.0)
     assert not core._election.is_heard("n1", 1101.0)
     _beaten(core, beats[1], 1102.0)  # an answer of the earlier term
-    assert not core.leads(1103.0)
+    assert not core._election.leads(1103.0)
 
 
 def test_a_follower_is_heard_while_it_answered_one_of_the_last_two_heartbeats() -> None:
@@ -272,7 +272,7 @@ def test_a_member_that_was_not_ready_gets_another_heartbeat_at_once() -> None:
     (again,) = _beats(core, 600.0)
     assert again.remote_id == "n1"
     _beaten(core, again, 700.0)
-    assert core.leads(600 + GIVE_UP - 1)
+    assert core._election.leads(600 + GIVE_UP - 1)
 
 
 # Takeovers.

@@ -1,6 +1,6 @@
 """Tests what a session sends to brokers, when, and what it logs. The brokers are scripted.
 
-Source: docs/reference/protocol/clients.md, "Heartbeats".
+Source: docs/reference/protocol/groups.md, "Client registration".
 """
 
 import asyncio
