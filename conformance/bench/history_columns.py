@@ -21,8 +21,6 @@ _LINES: Final = 2 * OPERATIONS
 _STEP_NS: Final = 1000
 _PRODUCERS: Final = ("p0", "p1", "p2", "p3")
 _NEMESIS: Final = "nemesis"
-_PROCESSES: Final = 3
-"""The consumers of each queue: the poller, the listener, the one with a tag."""
 SETUP: Final = SetupValue(
     name="generated",
     groups={"poll": Group(topics=("T",)), "listen": Group(topics=("T",)), "tag": Group(("T",), tags=("A",))},
@@ -45,9 +43,7 @@ def write(folder: Path, operations: int, queues: int) -> int:
     process[0] = 0
     blocks = process[1:].reshape(shape)
     for queue in range(queues):
-        poller, listener, tagged = (
-            names.index(consumers[0]) + _PROCESSES * queue + number for number in range(_PROCESSES)
-        )
+        poller, listener, tagged = (names.index(f"{group}-{queue}") for group in SETUP.groups)
         blocks[:, queue] = [1, 2, 3, 4, 2, 1, 4, 3, *[poller] * 4, *[listener] * 4, *[tagged] * 2]
         _write_queue(folder / str(queue), queue, np.arange(rounds) * queues * _LINES + queue * _LINES + 1)
     header = Header(names=list(names), queues=[f"T/b/{queue}" for queue in range(queues)])
@@ -72,19 +68,18 @@ def _write_queue(folder: Path, queue: int, first: Array) -> None:
     _save(folder, "messages", **texts)
     stored = end * _STEP_NS
     _save(folder, "contents", offset=offsets, **texts, born=stored - 1, stored=stored, offset_id=offset_ids)
-    calls = np.repeat(np.arange(rounds) * 4, 2)
+    kind = np.tile([POLL, CONSUME, CONSUME, POLL], rounds)
     reads = {
-        "kind": np.tile([POLL, CONSUME, CONSUME, POLL], rounds),
+        "kind": kind,
         "start": _at(first, 8, 12, 14, 16),
         "end": _at(first, 9, 13, 15, 17),
         "group": np.tile([groups[0], groups[1], groups[1], groups[2]], rounds),
         "client": np.full(size, -1),
         "node": np.full(size, -1),
-        "offset": np.where(np.tile([1, 0, 0, 1], rounds) == 1, np.repeat(np.arange(rounds) * 4, 4), -1),
+        "offset": np.where(kind == POLL, np.repeat(np.arange(rounds) * 4, 4), -1),
         "count": np.tile([4, 2, 2, 2], rounds),
     }
     reads["next"] = reads["max"] = np.where(reads["offset"] >= 0, reads["offset"] + 4, -1)
-    assert len(calls) == 2 * rounds
     _save(folder, "reads", **reads)
     _save(folder, "delivered", content=_at(np.arange(rounds) * 4, 0, 1, 2, 3, 0, 1, 2, 3, 0, 2))
     group, client = np.full(rounds, groups[0]), np.full(rounds, -1)

@@ -4,6 +4,7 @@ Columns keep what the rules read. A poll loses its `min`, and a send the queue t
 response names it.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from operator import attrgetter
@@ -11,7 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqproof.conformance.history import lines
-from mqproof.conformance.history.columns.tables import CONSUME, NUMBER_MAX, POLL, Array, Columns, Queue, Table
+from mqproof.conformance.history.columns.tables import (
+    CONSUME,
+    NUMBER_MAX,
+    POLL,
+    TABLES,
+    Array,
+    Columns,
+    Queue,
+)
 from mqproof.conformance.history.columns.writer import Writer
 from mqproof.conformance.history.lines import (
     Delivered,
@@ -33,13 +42,21 @@ _index: Final = attrgetter("index")
 
 
 def write_columns(history: Iterable[Line], name: str, folder: Path) -> None:
-    """Write a history, whose source is `name`, to a new folder.
+    """Write a history, whose source is `name`, to a new folder. After an error the folder does not exist.
 
     Raises:
         HistoryError: lines are missing, or a number is too large.
         OSError: a file cannot be written, or the folder exists.
     """
     folder.mkdir(parents=True)
+    try:
+        _write(history, name, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _write(history: Iterable[Line], name: str, folder: Path) -> None:
     splitter = _Splitter(Writer(folder))
     try:
         pair(splitter.read(history), splitter)
@@ -186,12 +203,11 @@ def read_columns(folder: Path) -> list[Line]:
         OSError: a file cannot be read.
     """
     columns = Columns(folder)
-    return sorted(chosen_lines(columns, range(len(columns.queues))), key=_index)
+    return sorted(chosen_lines(columns, rest_lines(columns), range(len(columns.queues))), key=_index)
 
 
-def chosen_lines(columns: Columns, numbers: Iterable[int]) -> Iterator[Line]:
+def chosen_lines(columns: Columns, rest: list[Line], numbers: Iterable[int]) -> Iterator[Line]:
     """Yield the rest, and the lines of some queues, by index."""
-    rest = rest_lines(columns)
     queues = (sorted(_queue_lines(columns, columns.queue(number)), key=_index) for number in numbers)
     return merge(rest, *queues, key=_index)
 
@@ -210,9 +226,9 @@ def _queue_lines(columns: Columns, queue: Queue) -> Iterator[Line]:
         line: Line = kind(index, int(times[index]), names[processes[index]], type_, value)
         return line
 
-    messages = [Message(*row) for row in _rows(where, queue.messages, "id", "body", "tag", "key")]
+    messages = [Message(*row) for row in _rows(where, queue, "messages")]
     at = 0
-    for start, end, offset, count, offset_id in _rows(where, queue.sends, *_SENDS):
+    for start, end, offset, count, offset_id in _rows(where, queue, "sends"):
         sent = lines.SendValue(topic_of(queue.name), tuple(messages[at : at + count]))
         at += count
         yield made(lines.Send, start, Type.INVOKE, sent)
@@ -220,12 +236,10 @@ def _queue_lines(columns: Columns, queue: Queue) -> Iterator[Line]:
         yield made(lines.Send, end, Type.OK, answer)
     contents = [
         Delivered(id_, offset, body, tag, key, 0, born, stored, offset_id)
-        for offset, id_, body, tag, key, born, stored, offset_id in _rows(where, queue.contents, *_CONTENTS)
+        for offset, id_, body, tag, key, born, stored, offset_id in _rows(where, queue, "contents")
     ]
     delivered, at = queue.delivered.content.tolist(), 0
-    for kind, start, end, group, client, node, offset, next_, max_, count in _rows(
-        where, queue.reads, *_READS
-    ):
+    for kind, start, end, group, client, node, offset, next_, max_, count in _rows(where, queue, "reads"):
         read = tuple(contents[row] for row in delivered[at : at + count])
         at += count
         member = str(names[client]) if client >= 0 else ""
@@ -239,23 +253,18 @@ def _queue_lines(columns: Columns, queue: Queue) -> Iterator[Line]:
             answered_by = str(names[node]) if node >= 0 else ""
             answer_ = lines.PollValue(messages=read, next=next_, max=max_, node=answered_by)
             yield made(lines.Poll, end, Type.OK, answer_)
-    for start, end, group, client, offset in _rows(where, queue.commits, *_COMMITS):
+    for start, end, group, client, offset in _rows(where, queue, "commits"):
         member = str(names[client]) if client >= 0 else ""
         commit = lines.CommitValue(str(names[group]), queue.name, offset, member)
         yield made(lines.Commit, start, Type.INVOKE, commit)
         yield made(lines.Commit, end, Type.OK, commit)
 
 
-_SENDS: Final = ("start", "end", "offset", "count", "offset_id")
-_CONTENTS: Final = ("offset", "id", "body", "tag", "key", "born", "stored", "offset_id")
-_READS: Final = ("kind", "start", "end", "group", "client", "node", "offset", "next", "max", "count")
-_COMMITS: Final = ("start", "end", "group", "client", "offset")
-
-
-def _rows(where: str, table: Table, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of some columns, with texts as str."""
+def _rows(where: str, queue: Queue, name: str) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a table, with texts as str."""
+    table = getattr(queue, name)
     try:
-        return zip(*(_values(getattr(table, name)) for name in columns), strict=True)
+        return zip(*(_values(getattr(table, column)) for column in TABLES[name]), strict=True)
     except UnicodeDecodeError as error:
         raise HistoryError(f"{where}: a text is not UTF-8: {error}") from None
 

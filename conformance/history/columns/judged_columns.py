@@ -17,7 +17,7 @@ from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import lines
 from mqproof.conformance.history.columns.conversion import chosen_lines, rest_lines
 from mqproof.conformance.history.columns.sieve import Irregular, cleared
-from mqproof.conformance.history.columns.tables import POLL, Array, Columns, Queue
+from mqproof.conformance.history.columns.tables import Array, Columns, Queue
 from mqproof.conformance.history.lines import HistoryError, Line, Type, topic_of
 from mqproof.conformance.history.pairing import Builder, pair
 from mqproof.conformance.history.parallel import Timed, findings, forks
@@ -101,7 +101,7 @@ def judge_columns(folder: Path, processes: int) -> Found:
         _work = None
     _check_lines(columns, len(left) + 2 * sum(each.operations for each in sifted), marks)
     reasons = _reasons(left, sifted)
-    whole = _record(chosen_lines(columns, (n for n in numbers if n in reasons)), columns)
+    whole = _record(chosen_lines(columns, left, (n for n in numbers if n in reasons)), columns)
     names = columns.queues
     clear = {names[n]: each for n, each in enumerate(sifted) if n not in reasons}
     _add_whole(whole, clear)
@@ -143,7 +143,7 @@ def _sift(number: int) -> _Sifted:
         reason, found = str(irregular), {}
         ids = _all_of(queue.messages.id, queue.contents.id)
         offset_ids = _all_of(_filled(queue.sends.offset_id), _filled(queue.contents.offset_id))
-    polls = int((queue.reads.kind == POLL).sum())
+    polls = int(queue.is_poll.sum())
     return _Sifted(
         reason,
         found,
@@ -204,7 +204,7 @@ def _last_read(columns: Columns, queue: Queue) -> tuple[int, int]:
     reads = queue.reads
     if not reads.rows:
         return -1, 0
-    at = np.where(reads.kind == POLL, reads.end, reads.start)
+    at = queue.read_at
     last = int(at.argmax())
     return int(at[last]), int(columns.lines.time[reads.start[last]])
 

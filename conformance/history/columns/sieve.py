@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from mqproof.conformance.engine.finding import Finding, Tally, not_judged
-from mqproof.conformance.history.columns.tables import POLL, Array, Columns, Queue
+from mqproof.conformance.history.columns.tables import Array, Columns, Queue
 from mqproof.conformance.history.lines import topic_of
 from mqproof.conformance.history.record import NEVER, Record
 from mqproof.conformance.history.rules.linear import INSTANTS
@@ -69,7 +69,7 @@ class _Sieve:
         reads, process = queue.reads, columns.lines.process
         self.group, self.committer = columns.texts[reads.group], columns.texts[queue.commits.group]
         self.client = columns.texts[np.where(reads.client < 0, process[reads.start], reads.client)]
-        self.at = np.where(reads.kind == POLL, reads.end, reads.start)
+        self.at = queue.read_at
         self.row_read = np.repeat(np.arange(reads.rows), reads.count)
         """The read of each delivered message."""
         self.process = process
@@ -159,7 +159,7 @@ class _Sieve:
         self.last[full] = self.row_place[end[full] - 1] + self.low
         self.first = np.full(reads.rows, NEVER)
         self.first[full] = self.row_place[(end - reads.count)[full]] + self.low
-        self.is_poll = reads.kind == POLL
+        self.is_poll = self.queue.is_poll
         self.row_is_poll = self.is_poll[self.row_read]
         polled = int(self.row_is_poll.sum())
         named = int((reads.node >= 0)[self.row_read].sum())

@@ -1,6 +1,6 @@
 """The format of columns: which tables a folder has, and their validated arrays.
 
-    columns.json             the header: number of lines, names, queues
+    columns.json             the header: names, queues
     rest.jsonl               all lines that are not in columns, by index
     lines/time.npy           the time of each line, by index
     lines/process.npy        its process
@@ -90,6 +90,17 @@ class Queue(NamedTuple):
     @property
     def operations(self) -> int:
         return self.sends.rows + self.reads.rows + self.commits.rows
+
+    @property
+    def is_poll(self) -> Array:
+        """Whether each read is a poll."""
+        found: Array = self.reads.kind == POLL
+        return found
+
+    @property
+    def read_at(self) -> Array:
+        """The line at which each read has its messages: the end of a poll, or the begin of a call."""
+        return np.where(self.is_poll, self.reads.end, self.reads.start)
 
 
 class Columns:

@@ -85,12 +85,17 @@ def test_all_queues_of_a_healthy_history_are_judged_from_columns(setup: SetupVal
 def test_an_injected_anomaly_is_found_in_columns_as_in_lines(name: str, tmp_path: Path) -> None:
     world = clean(5, 16)
     INJECTED[name].inject(world)
-    history = record(world.lines)
-    if history.gap_count:
-        with pytest.raises(HistoryError, match="a history with gaps has no columns"):
-            _in_columns(world.lines, tmp_path)
-    else:
-        assert _differences(history, _in_columns(world.lines, tmp_path)) == []
+    assert _differences(record(world.lines), _in_columns(world.lines, tmp_path)) == []
+
+
+def test_a_history_with_a_gap_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
+    lines = healthy(1).lines
+    del lines[5]
+    with pytest.raises(
+        HistoryError, match=r"h.jsonl: line 5 is missing.*; a history with gaps has no columns"
+    ):
+        write_columns(lines, "h.jsonl", tmp_path / "h.columns")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
