@@ -19,6 +19,7 @@ OPERATIONS: Final = 9
 """The operations of a queue in a round."""
 _LINES: Final = 2 * OPERATIONS
 _STEP_NS: Final = 1000
+_BLOCK_LINES: Final = 1 << 20
 _PRODUCERS: Final = ("p0", "p1", "p2", "p3")
 _NEMESIS: Final = "nemesis"
 SETUP: Final = SetupValue(
@@ -32,24 +33,32 @@ SETUP: Final = SetupValue(
 def write(folder: Path, operations: int, queues: int) -> int:
     """Write a history of about this many operations; return how many there are."""
     rounds = max(1, operations // (OPERATIONS * queues))
-    shape = rounds, queues, _LINES
     lines = 1 + rounds * queues * _LINES
     (folder / "lines").mkdir(parents=True)
     consumers = [f"{group}-{queue}" for queue in range(queues) for group in SETUP.groups]
     names = [_NEMESIS, *_PRODUCERS, *SETUP.groups, *consumers]
     time = _open(folder / "lines" / "time.npy", LINES["time"], lines)
     process = _open(folder / "lines" / "process.npy", LINES["process"], lines)
-    time[:] = np.arange(lines) * _STEP_NS
+    for begin in range(0, lines, _BLOCK_LINES):
+        numbers = np.arange(begin, min(lines, begin + _BLOCK_LINES))
+        time[numbers[0] : numbers[-1] + 1] = numbers * _STEP_NS
     process[0] = 0
-    blocks = process[1:].reshape(shape)
+    process[1:].reshape(rounds, queues * _LINES)[:] = _round(names, queues)
     for queue in range(queues):
-        poller, listener, tagged = (names.index(f"{group}-{queue}") for group in SETUP.groups)
-        blocks[:, queue] = [1, 2, 3, 4, 2, 1, 4, 3, *[poller] * 4, *[listener] * 4, *[tagged] * 2]
         _write_queue(folder / str(queue), queue, np.arange(rounds) * queues * _LINES + queue * _LINES + 1)
     header = Header(names=list(names), queues=[f"T/b/{queue}" for queue in range(queues)])
     (folder / "columns.json").write_bytes(msgspec.json.encode(header))
     (folder / "rest.jsonl").write_bytes(encode(Setup(0, 0, _NEMESIS, Type.INFO, SETUP)))
     return rounds * queues * OPERATIONS
+
+
+def _round(names: list[str], queues: int) -> list[int]:
+    """Return the processes of the lines of a round, as numbers of names."""
+    found: list[int] = []
+    for queue in range(queues):
+        poller, listener, tagged = (names.index(f"{group}-{queue}") for group in SETUP.groups)
+        found += [1, 2, 3, 4, 2, 1, 4, 3, *[poller] * 4, *[listener] * 4, *[tagged] * 2]
+    return found
 
 
 def _write_queue(folder: Path, queue: int, first: Array) -> None:
