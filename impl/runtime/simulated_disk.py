@@ -74,6 +74,8 @@ class SimulatedDisk:
         self._unsynced_names: dict[str, list[_NameChange]] = {}
         self._files_made = 0
         self._locked: set[str] = set()
+        self.opened: set[_Handle] = set()
+        """The open files of the running process."""
 
     # -- the Disk protocol
 
@@ -139,6 +141,7 @@ class SimulatedDisk:
         """Crash the process; the operating system continues and keeps the page cache."""
         self.life += 1
         self._locked = set()
+        self.opened = set()
 
     def crash_os(self, choice: random.Random | Image) -> Image:
         """Crash the operating system. Returns the image that was kept, so that it can be replayed."""
@@ -234,6 +237,7 @@ class SimulatedDisk:
             for directory, changes in self._unsynced_names.items()
         }
         other._locked = set(self._locked)
+        other.opened = set()
         return other
 
     # -- internal methods
@@ -431,6 +435,7 @@ class _Handle:
         self._inode = inode
         self._life = disk.life
         self._open = True
+        disk.opened.add(self)
 
     def size(self) -> int:
         return self._live().cache.size
@@ -465,6 +470,7 @@ class _Handle:
 
     def close(self) -> None:
         self._open = False
+        self._disk.opened.discard(self)
 
     def _live(self) -> _Inode:
         if self._life != self._disk.life:

@@ -176,6 +176,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         heapq.heappush(self._timers, (when, self._timers_set, timer))
         return timer
 
+    def timers(self) -> list[str]:
+        """Return what the timers that are set would call."""
+        calls = (timer._callback for _, _, timer in self._timers if not timer._cancelled)
+        return sorted(getattr(call, "__qualname__", repr(call)) for call in calls)
+
     def timer_cancelled(self) -> None:
         """Count a cancelled timer in the heap; remove them all when there are many."""
         self._timers_cancelled += 1

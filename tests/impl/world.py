@@ -21,6 +21,7 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.spec.events import Event
+from tests.impl.left import nothing_left
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ class World:
     """The whole world under one seed. `async with` starts it; brokers can be added, stopped and restarted."""
 
     def __init__(self, loop: SimulatedLoop, seed: int = 0, config: BrokerConfig | None = None) -> None:
+        self.loop = loop
         self.network = SimulatedNetwork()
         self.disk = SimulatedDisk()
         self.runtime = simulated(loop, self.network, seed, self.disk)
@@ -56,11 +58,13 @@ class World:
         self.consumer = PullConsumer(self.session, "G", self.event_log("consumer"))
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, failure: type[BaseException] | None, *_: object) -> None:
         await self.session.stop()
         if self.broker is not None:
             await self.broker.stop()
         await self.namesrv.stop()
+        if failure is None:
+            await nothing_left(self.loop, self.disk)
 
     async def start_broker(self) -> None:
         config = replace(self.config, name_servers=(self.namesrv_address,))

@@ -21,6 +21,7 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import StoreConfig
 from mqproof.spec.events import Event
+from tests.impl.left import nothing_left
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ class Group:
     """Three brokers that elect their master. Each has its own disk; `disks` survive the brokers."""
 
     def __init__(self, loop: SimulatedLoop, seed: int, preferred: tuple[str, ...]) -> None:
+        self.loop = loop
         self.preferred = preferred
         self.network = SimulatedNetwork(delay_s=0.001)
         self.disks = {id_: SimulatedDisk() for id_ in IDS}
@@ -60,11 +62,13 @@ class Group:
         self.consumer = PullConsumer(self.session, "G")
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, failure: type[BaseException] | None, *_: object) -> None:
         await self.session.stop()
         for id_ in list(self.brokers):
             await self.stop(id_)
         await self.namesrv.stop()
+        if failure is None:
+            await nothing_left(self.loop, *self.disks.values())
 
     def config(self, id_: str) -> BrokerConfig:
         return BrokerConfig(

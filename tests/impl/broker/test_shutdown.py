@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from mqproof.impl.broker.processors.send import send_message
+from mqproof.impl.remoting.channel import ConnectionLostError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.later import Later
@@ -97,3 +98,22 @@ def test_a_clean_stop_leaves_no_abort_file_and_keeps_every_answered_message() ->
         assert [one.message.body for one in stored(world, "T")] == [b"kept"]
 
     play(scenario)
+
+
+def test_a_killed_broker_answers_nothing_and_leaves_no_timer() -> None:
+    async def scenario(world: World) -> list[type[BaseException] | None]:
+        await send(world)
+        assert world.broker is not None
+        fields = altered(PULL, queueOffset=2, sysFlag=6, suspendTimeoutMillis=15_000)
+        pull = new_request(RequestCode.PULL_MESSAGE, fields)
+        with hanging_disk(world):
+            asked = [asyncio.create_task(send(world)), asyncio.create_task(world.ask_raw(pull))]
+            await asyncio.sleep(0.5)
+            assert not any(one.done() for one in asked)
+            world.broker.kill()
+            world.broker = None
+            world.disk.opened.clear()  # the system closes the files of a process
+            await asyncio.wait(asked)
+        return [type(one.exception()) for one in asked]
+
+    assert play(scenario) == [ConnectionLostError] * 2

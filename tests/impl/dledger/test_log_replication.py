@@ -259,6 +259,20 @@ def _push_large(core: Core, index: int, body_bytes: int) -> None:
     core.handle(push, 2.0)
 
 
+@pytest.mark.parametrize("leader", ["n1", "n2"])
+def test_a_durable_push_of_an_earlier_leader_gets_no_response(leader: str) -> None:
+    core = _following()
+    _push(core, 1, 1)
+    if leader != "n1":
+        for _ in range(2):  # the first one makes it a candidate of the later term
+            core.handle(HeartBeatRequest("g", "n0", leader, leader, 2), 3.0)
+    assert (core.state.role, core.state.leader) == (Role.FOLLOWER, leader)
+    core.flushed(1)
+    core.take_changes()
+    answers = [answer for _, answer in core.take_messages(_entry, 4.0)[1] if isinstance(answer, PushResponse)]
+    assert [answer.index for answer in answers] == ([1] if leader == "n1" else [])
+
+
 @pytest.mark.parametrize(("last_bytes", "kept"), [(6 << 20, True), ((6 << 20) + 1, False)])
 def test_early_pushes_of_16_mib_are_kept(last_bytes: int, kept: bool) -> None:
     core = _following()

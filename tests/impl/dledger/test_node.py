@@ -37,6 +37,7 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.files import record
 from mqproof.spec.events import Event, Kind
+from tests.impl.left import nothing_left
 
 T = TypeVar("T")
 
@@ -99,10 +100,12 @@ def _play(scenario: Callable[[Site], Awaitable[T]]) -> T:
             await site.start(name)
         try:
             async with asyncio.timeout(600):
-                return await scenario(site)
+                found = await scenario(site)
         finally:
             for name in list(site.nodes):
                 await site.stop(name)
+        await nothing_left(loop, *site.disks.values())
+        return found
 
     return run_simulated(main(), loop)
 

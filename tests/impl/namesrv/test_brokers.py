@@ -20,6 +20,7 @@ from mqproof.impl.remoting.headers import (
     PutKvRequest,
     RegisterBrokerResponse,
 )
+from mqproof.spec.events import Kind
 from tests.impl.namesrv.world import BROKER, World, play
 
 NAME, ADDRESS, CLUSTER = BROKER
@@ -44,6 +45,16 @@ def test_the_answer_to_a_slave_has_its_master() -> None:
         assert (answered.master_addr, answered.ha_server_addr) == (ADDRESS, f"{ADDRESS}9")
 
     play(scenario)
+
+
+def test_the_query_of_a_data_version_is_logged_as_a_heartbeat() -> None:
+    async def scenario(world: World) -> list[Kind]:
+        await query(world, 1)
+        await world.register()
+        await query(world, 1)
+        return world.kinds()
+
+    assert play(scenario) == [Kind.REGISTER, Kind.HEARTBEAT]
 
 
 def test_a_data_version_is_changed_if_it_differs_from_the_registered_one() -> None:

@@ -17,6 +17,7 @@ from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import Event, Kind
+from tests.impl.left import nothing_left
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class World:
     def __init__(
         self, loop: SimulatedLoop, config: NameServerConfig | None = None, disk: SimulatedDisk | None = None
     ) -> None:
+        self.loop = loop
         self.network = SimulatedNetwork()
         self.disk = disk or SimulatedDisk()
         runtime = simulated(loop, self.network, disk=self.disk)
@@ -42,9 +44,11 @@ class World:
         self.address = await self.server.start()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, failure: type[BaseException] | None, *_: object) -> None:
         await self.client.close()
         await self.server.stop()
+        if failure is None:
+            await nothing_left(self.loop, self.disk)
 
     async def ask(self, code: int, header: headers.Header | None = None, body: bytes = b"") -> Command:
         fields = headers.write(header) if header else {}

@@ -93,6 +93,8 @@ class Site:
     def close(self) -> None:
         """Exit cleanly."""
         result_of(self.store.stop())
+        if isinstance(self.disk, SimulatedDisk):
+            assert self.disk.opened == set()
 
     def reopen_after_process_crash(self) -> MessageStore:
         self.simulated_disk.crash_process()

@@ -28,6 +28,7 @@ def _flip(site: Site, path: str, byte: int, bit: int = 0) -> None:
     """Flip one bit of a file, on the disk and in the page cache."""
     file = site.disk.open(path)
     (value,) = file.read(byte, 1)
+    file.close()
     site.simulated_disk.damage(path, byte, bytes([value ^ (1 << bit)]))
 
 

@@ -124,6 +124,18 @@ def _as_released_broker(site: Site) -> None:
     write_durably(site.disk, CHECKPOINT, struct.pack(">qqqqq", *times, 0, 0).ljust(4096, b"\0"))
 
 
+def test_the_next_checkpoint_counts_again_after_a_topic_was_deleted() -> None:
+    site = Site()
+    site.open()
+    site.append("a", "b")
+    site.append("c", topic="U")
+    site.flush()
+    assert read_checkpoint(site.disk, CHECKPOINT).queue_count == QueueCount(0, site.store.log_end, 3)
+    site.store.delete_topic("U")
+    site.flush()
+    assert read_checkpoint(site.disk, CHECKPOINT).queue_count == QueueCount(0, site.store.log_end, 2)
+
+
 def test_the_times_of_a_released_brokers_checkpoint_are_trusted() -> None:
     site = _written()
     _lose(site)

@@ -423,8 +423,8 @@ def test_another_segment_size_is_one_clear_error() -> None:
 
 def test_unknown_files_in_the_directory_are_not_touched() -> None:
     site = Site()
-    site.disk.create("store/README", 3)
-    site.disk.create("store/config/topics.json", 3)
+    site.disk.create("store/README", 3).close()
+    site.disk.create("store/config/topics.json", 3).close()
     site.open()
     site.append("a")
     site.close()

@@ -93,6 +93,19 @@ def test_the_events_of_a_recovery_are_in_order() -> None:
     assert 0 < site.recovery.truncated_bytes <= 50
 
 
+def test_records_of_two_segments_without_events_are_logged(tmp_path: Path) -> None:
+    names = "abcdefgh"
+    site = _opened(*names)
+    assert site.store.log_end > SMALL.commit_log_segment_bytes, "a filler is between the records"
+    file = tmp_path / "events.ndjson"
+    with file.open("wb") as lines:
+        lines.writelines(encode(event) for event in site.events if event.msg_id in ("", "a"))
+    site.to_file(file)
+    site.reopen_after_process_crash()
+    appended = [event.msg_id for event in read_log(file) if event.kind is Kind.APPEND]
+    assert appended == list(names)
+
+
 def test_a_record_whose_event_was_prevented_by_a_kill_is_logged_before_the_crash_event(
     tmp_path: Path,
 ) -> None:

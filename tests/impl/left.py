@@ -1,0 +1,16 @@
+"""What servers leave after they stopped: no timer, and no open file."""
+
+import asyncio
+
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+
+_ARRIVED_S = 0.1
+"""After this time, all packets that were sent have arrived."""
+
+
+async def nothing_left(loop: SimulatedLoop, *disks: SimulatedDisk) -> None:
+    """Fail if a timer is set or a file is open after everything has stopped."""
+    await asyncio.sleep(_ARRIVED_S)
+    assert loop.timers() == []
+    assert [file.path for disk in disks for file in disk.opened] == []
