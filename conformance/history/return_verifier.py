@@ -4,7 +4,6 @@ python -m mqproof.conformance.history.return_verifier HISTORY CERTIFICATES
 """
 
 import sys
-from bisect import bisect_right
 from collections import defaultdict
 from typing import Any
 
@@ -79,9 +78,9 @@ def missing(history: History, found: dict[tuple[str, str], Returns], skew: int) 
             moves[op.group, op.client].append(op)
 
     def is_taken(op: Op) -> bool:
-        """Return whether the next assignment of the member does not contain the queue of its call."""
-        steps = moves[op.group, op.client]
-        later = steps[bisect_right(steps, op.start, key=lambda each: each.start) :][:1]
+        """Return whether an assignment of the member during its call, or the next one, lacks the queue."""
+        steps = [each for each in moves[op.group, op.client] if each.start > op.start]
+        later = [each for n, each in enumerate(steps) if n == 0 or each.start < op.end]
         return any(step.asked.get("left") or op.queue not in step.asked.get("queues", ()) for step in later)
 
     calm, within = interval(intervals(history), NEVER - 1), history.setup.get("deliver_within_ms")

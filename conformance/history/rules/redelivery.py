@@ -227,10 +227,12 @@ def _overdue(history: Record, group: str, id_: str, was: _Returns) -> int | None
 
 
 def _was_reassigned(history: Record, read: Read) -> bool:
-    """Return whether the member's next known assignment no longer contains this queue."""
+    """Return whether an assignment of the member during the call, or the next one, lacks this queue."""
     steps = history.once(_assigned).get((read.group, read.client), [])
-    place = bisect_right(steps, read.span.start, key=lambda step: step.span.start)
-    return place < len(steps) and (steps[place].value.left or read.queue not in steps[place].value.queues)
+    first = bisect_right(steps, read.span.start, key=lambda step: step.span.start)
+    after = bisect_right(steps, read.span.end, key=lambda step: step.span.start)
+    later = (step.value for step in steps[first : max(after, first + 1)])
+    return any(value.left or read.queue not in value.queues for value in later)
 
 
 def _assigned(history: Record) -> dict[tuple[str, str], list[Step]]:

@@ -292,6 +292,14 @@ def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> N
 
 
 def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
+    _fail_where_the_queue_is_taken_away(world, kept_at_first=False)
+
+
+def failed_where_the_second_assignment_took_the_queue_away(world: ExactDelivery) -> None:
+    _fail_where_the_queue_is_taken_away(world, kept_at_first=True)
+
+
+def _fail_where_the_queue_is_taken_away(world: ExactDelivery, *, kept_at_first: bool) -> None:
     """Another member had consumed it; a failure after the queue was reassigned does not count."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
@@ -302,6 +310,8 @@ def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
     world.fault("start")
     world.did("x5", lines.AssignValue("r", "x5", (queue,)))
     world.begin("x6", lines.ConsumeValue("r", queue, "x5", (last,)))
+    if kept_at_first:
+        world.did("x5", lines.AssignValue("r", "x5", (queue, QUEUE)))
     world.did("x5", lines.AssignValue("r", "x5", ()))
     world.end("x6", lines.ConsumeValue(), lines.Type.FAIL)
     world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
@@ -509,6 +519,7 @@ EXPLAINED = (
     kept_by_its_consumer_in_two_copies,
     counted_on_by_a_consumer_that_cannot_give_it_back,
     failed_where_the_queue_was_taken_away,
+    failed_where_the_second_assignment_took_the_queue_away,
     delayed_while_its_broker_was_away,
     delayed_and_lost_with_a_flush_that_timed_out,
     delayed_twice_by_a_killed_broker,
