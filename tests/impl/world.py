@@ -48,6 +48,8 @@ class World:
         self.namesrv_address = Address("", 0)
         self.broker: Broker | None = None
         self.broker_address = Address("", 0)
+        self.some_died = False
+        """Whether a process ended without a stop; what is left of it is not examined then."""
 
     async def __aenter__(self) -> "World":
         self.namesrv_address = await self.namesrv.start()
@@ -63,7 +65,7 @@ class World:
         if self.broker is not None:
             await self.broker.stop()
         await self.namesrv.stop()
-        if failure is None:
+        if failure is None and not self.some_died:
             await nothing_left(self.loop, self.disk)
 
     async def start_broker(self) -> None:

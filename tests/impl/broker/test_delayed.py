@@ -233,7 +233,9 @@ def test_an_offset_beyond_the_queue_is_its_end_and_a_broken_file_is_read_from_it
         await send(world, "a", 1)
         await asyncio.sleep(2)
         await world.stop_broker()
-        world.disk.open(FILE).write(0, b"{" * 10)
+        file = world.disk.open(FILE)
+        file.write(0, b"{" * 10)
+        file.close()
         backup = b'{"offsetTable":{1:99}}'
         write_durably(world.disk, f"{FILE}.bak", backup)
         await world.start_broker()

@@ -68,6 +68,7 @@ class Group:
 
     async def die(self) -> None:
         """End without unregistering. A running listener continues for a while, as in a process that hangs."""
+        self.world.some_died = True
         session, consumer = self.members.pop(self.chance.randrange(len(self.members)))
         for task in consumer._tasks:
             task.cancel()

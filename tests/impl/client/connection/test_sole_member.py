@@ -109,6 +109,7 @@ def test_a_member_that_is_gone_without_a_word_is_no_obstacle() -> None:
         await make_topic(world)
         async with process(world) as gone:
             await push(gone)
+            world.some_died = True
             gone.remoting._handle = lambda _request, _channel: None  # it is connected, and answers nothing
             for channel in gone.remoting._channels.values():
                 channel._handle = gone.remoting._handle
