@@ -109,7 +109,10 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "spark_audit/quality": ("spark_audit/quality/test_bench", "spark_audit/quality/test_mutants"),
     },
     "The modules are tables of rules, cases, anomalies or checks; one test goes through all rows.": {
-        "conformance/history": ("conformance/history/test_certificates", "conformance/history/test_exchange"),
+        "conformance/history": (
+            *("conformance/history/test_certificates", "conformance/history/test_columns_verifier"),
+            "conformance/history/test_exchange",
+        ),
         "conformance/history/injected": ("conformance/history/test_rules",),
         "conformance/history/rules": ("conformance/history/test_rules",),
         "conformance/damage": ("conformance/damage/test_suite",),

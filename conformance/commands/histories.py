@@ -104,7 +104,7 @@ def check_history(
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
-    _expect_lines(files, needed=bool(orders or certificate_file or parts > 1))
+    _expect_lines(files, needed=bool(orders or parts > 1))
     try:
         with (
             terminable(),
@@ -126,7 +126,7 @@ def check_history(
 def _expect_lines(files: list[Path], *, needed: bool) -> None:
     if needed and (folder := next((file for file in files if file.is_dir()), None)):
         stop(
-            f"{folder}: columns have no --orders, --certificates or --parts; convert them with --to jsonl",
+            f"{folder}: columns have no --orders or --parts; convert them with --from columns --to jsonl",
             Exit.USAGE,
         )
 

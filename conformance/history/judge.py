@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import linearizations
-from mqproof.conformance.history.certificates import certificates
+from mqproof.conformance.history.certificates import certificates, regular
 from mqproof.conformance.history.lines import Line, decode_lines
 from mqproof.conformance.history.pairing import record
 from mqproof.conformance.history.parallel import Timed, findings
@@ -55,9 +55,9 @@ def check_files(
 ) -> Report:  # fmt: skip
     """Check the histories of all files, one after the other, the rules of each in so many processes.
 
-    A folder is a history in columns, which is not split, and has no orders and certificates. With several
-    parts, a history is split into parts on disk, which are judged separately. The orders of the queues are
-    written to `order_file`, and the certificates of the verdicts to `certificate_file`.
+    A folder is a history in columns, which is not split, and has no orders. With several parts, a history is
+    split into parts on disk, which are judged separately. The orders of the queues are written to
+    `order_file`, and the certificates of the verdicts to `certificate_file`.
 
     Raises:
         HistoryError: a line is not of a history.
@@ -66,7 +66,7 @@ def check_files(
     reports = []
     for path in paths:
         if path.is_dir():
-            reports.append(_check_columns(path, processes))
+            reports.append(_check_columns(path, certificate_file, processes))
             continue
         if parts > 1:
             reports.append(_check_in_parts(path, order_file, certificate_file, processes, parts))
@@ -121,12 +121,16 @@ def _check_in_parts(
     return _report(found.whole, str(path), _judged(found.whole, found.findings), rows, seconds)
 
 
-def _check_columns(folder: Path, processes: int) -> Report:
+def _check_columns(folder: Path, certificate_file: BinaryIO | None, processes: int) -> Report:
     from mqproof.conformance.history.columns.judged_columns import judge_columns  # needs numpy
 
     began = time.perf_counter()
     with _no_collection():
         found = judge_columns(folder, processes)
+        if certificate_file is not None:
+            findings_of = {rule: finding for rule, (finding, _) in found.findings.items()}
+            certificate_file.write(regular(found.cleared))
+            certificate_file.writelines(certificates(found.whole, findings_of))
     facts = {
         "queues judged from columns": str(len(found.cleared)),
         "queues judged from lines": str(len(found.others)),

@@ -32,12 +32,12 @@ def operation(first: dict[str, Any], last: dict[str, Any]) -> Op:
     asked, answered = first.get("value", {}), last.get("value", {}) if last["type"] == "ok" else {}
     f, process = first["f"], first["process"]
     end, ended = (last["index"], last["time"]) if last["type"] != "info" else (NEVER, NEVER)
-    read = asked if f == "consume" else answered if f in ("poll", "pop") else {}
+    read = (asked if f == "consume" else answered if f in ("poll", "pop") else {}).get("messages", [])
     return Op(
         f=f, process=process, group=asked.get("group", ""), client=asked.get("client") or str(process),
         start=first["index"], end=end, at=first["index"] if f == "consume" else end, began=first["time"],
         ended=ended, outcome=last["type"], error=last.get("error", ""), asked=asked, answered=answered,
-        queue=answered.get("queue") or asked.get("queue", ""), read=read.get("messages", []),
+        queue=(f == "send" and answered.get("queue")) or asked.get("queue", ""), read=read,
         offset=answered.get("offset", -1) if f == "send" and "queue" in answered else -1,
         sent=asked["messages"] if f == "send" else [], tries=last.get("value", {}).get("attempts", 1),
     )  # fmt: skip
@@ -52,17 +52,17 @@ def first(kind: str, at: list[int], after: int, before: int) -> Reasons:
 class History:
     """The operations of a history, in the order of their ends."""
 
-    def __init__(self, lines: Iterable[bytes]) -> None:
+    def __init__(self, lines: Iterable[dict[str, Any]], *, is_whole: bool = True) -> None:
         self.setup, self.faults, self.ops = dict[str, Any](), list[dict[str, Any]](), list[Op]()
         begun: dict[int | str, dict[str, Any]] = {}
-        for number, line in enumerate(map(json.loads, lines)):
-            if line["index"] != number:
+        for number, line in enumerate(lines):
+            if is_whole and line["index"] != number:
                 raise RefusedError(f"line {number} of the history is missing")
             self.last_time = line["time"]
             if line["f"] == "setup":
                 self.setup = line["value"]
             elif line["f"] == "fault":
-                self.faults.append({"index": number, "time": line["time"], **line["value"]})
+                self.faults.append({"index": line["index"], "time": line["time"], **line["value"]})
             elif line["type"] == "invoke":
                 begun[line["process"]] = line
             else:
@@ -123,7 +123,8 @@ def main(rules: Mapping[str, Callable[[History], Facts]], history_file: str, cer
     """Print a line for each rule; return 1 if a certificate is refused or missing."""
     refused = 0
     with open(history_file, "rb") as lines, open(certificate_file, "rb") as texts:  # noqa: PTH123
-        history, given = History(lines), {each["rule"]: each for each in map(json.loads, texts)}
+        history = History(map(json.loads, lines))
+        given = {each["rule"]: each for each in map(json.loads, texts)}
     for rule, facts in rules.items():
         try:
             verdict, evidence = given[rule]["verdict"], given[rule]["evidence"]

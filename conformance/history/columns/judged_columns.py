@@ -37,8 +37,8 @@ class Found(NamedTuple):
     whole: Record
     """The remaining history, with what is known of the whole one."""
     findings: Timed
-    cleared: list[str]
-    """The regular queues."""
+    cleared: dict[str, int]
+    """The regular queues, and their numbers of operations."""
     others: dict[str, str]
     """The queues that the ordinary rules judged, and why."""
 
@@ -109,7 +109,8 @@ def judge_columns(folder: Path, processes: int) -> Found:
     for rule, (finding, seconds) in list(found.items()):
         parts = [each.findings[rule] for each in clear.values() if rule in each.findings]
         found[rule] = merge([finding, *parts]), seconds
-    return Found(whole, found, list(clear), {names[n]: why for n, why in reasons.items()})
+    sizes = {queue: each.operations for queue, each in clear.items()}
+    return Found(whole, found, sizes, {names[n]: why for n, why in reasons.items()})
 
 
 def _record(history: Iterable[Line], columns: Columns) -> Record:

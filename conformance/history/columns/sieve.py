@@ -72,7 +72,6 @@ class _Sieve:
         self.at = queue.read_at
         self.row_read = np.repeat(np.arange(reads.rows), reads.count)
         """The read of each delivered message."""
-        self.process = process
 
     def findings(self) -> dict[str, Finding]:
         self._sends()
@@ -106,10 +105,8 @@ class _Sieve:
         self.sent_start, self.sent_end = sends.start[send], sends.end[send]
         is_first = number[self.message] == 0
         self.sent_id = np.where(is_first, sends.offset_id[send], b"")
-        order = np.lexsort((sends.end, self.process[sends.start]))
-        process, offset = self.process[sends.start][order], sends.offset[order]
-        back = (process[1:] == process[:-1]) & (offset[1:] < offset[:-1])
-        expect(not back.any(), "sends of a process are in another order")
+        put = np.maximum.accumulate(self.sent_start)
+        expect((self.sent_end > put).all(), "sends are not in the order of offsets")
         batched = int(sends.count[sends.count > 1].sum())
         self._looked(A01=self.size, A02=self.size, A11=sends.rows, A12=batched, C01=self.size)
 
@@ -271,9 +268,7 @@ class _Sieve:
         place, read = self.row_place[rows], self.row_read[rows]
         order = np.argsort(place)
         place, read = place[order], read[order]
-        put = np.maximum.accumulate(self.sent_start[place])
         take = np.maximum.accumulate(reads.start[read])
-        expect((self.sent_end[place] > put).all(), "sends are not in the order of offsets")
         expect((reads.end[read] > take).all(), "polls overtake each other")
         self._looked(L01=len(place))
 

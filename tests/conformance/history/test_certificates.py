@@ -324,7 +324,9 @@ def test_a_false_verdict_is_refused(rule: str, tmp_path: Path, capsys: pytest.Ca
     found = certified(tmp_path, world)[rule]
     assert 0 < len(found["evidence"]) <= WITHOUT_REASON_MAX
     subjects = dict(
-        OF_RULE[rule].RULES[rule](verification.History((tmp_path / "h.jsonl").read_bytes().splitlines()))
+        OF_RULE[rule].RULES[rule](
+            verification.History(map(json.loads, (tmp_path / "h.jsonl").read_bytes().splitlines()))
+        )
     )
     explained = [[list(subject)] for subject, reasons in subjects.items() if reasons]
     false: dict[str, dict[str, Any]] = {
@@ -349,7 +351,7 @@ def test_an_unread_message_is_open_and_no_other_verdict_about_it_is_accepted(
     found = certified(tmp_path, world)["A02"]
     assert (found["verdict"], [fact[1] for fact in found["evidence"]]) == ("unknown", ["open"])
     (subject, _, line), read = found["evidence"][0], [0, 0]
-    history = verification.History((tmp_path / "h.jsonl").read_bytes().splitlines())
+    history = verification.History(map(json.loads, (tmp_path / "h.jsonl").read_bytes().splitlines()))
     every = [[list(each), *reasons[0]] for each, reasons in drain_verifier.unseen(history)]
     false: dict[str, dict[str, Any]] = {
         f"no line shows [('open', {line})]": {"verdict": "held", "evidence": every},
@@ -370,7 +372,7 @@ def test_of_many_faults_and_moves_the_first_of_each_kind_between_two_lines_is_a_
         world.fault("kill")
         world.fault("start")
         world.did("x3", lines.AssignValue("g", "x3", (QUEUE,)))
-    history = verification.History(map(encode, world.lines))
+    history = verification.History(map(json.loads, map(encode, world.lines)))
     found = history.causes("g", begin, len(world.lines))
     assert sorted(found) == [("fault", begin + 1), ("fault", begin + 4), ("move", begin + 2)]
     assert history.causes("g", len(world.lines) - 1, verification.NEVER) == []

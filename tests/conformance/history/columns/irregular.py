@@ -91,7 +91,7 @@ class Edit:
 
 def irregular(condition: str) -> list[Line]:
     """Return the history for a condition."""
-    edit = Edit(healthy(SEEDS.get(condition, 1), 10).lines)
+    edit = Edit(healthy(1, 10).lines)
     CHANGES[condition](edit)
     return edit.finished()
 
@@ -136,31 +136,6 @@ def _last_sent_late(edit: Edit) -> None:
     moved = [replace(edit.lines[place], process="late") for place in (first, last)]
     del edit.lines[last], edit.lines[first]
     edit.lines += moved
-
-
-def _sends_exchanged(edit: Edit) -> None:
-    """Exchange the messages of two sends of one process, before they were read."""
-    _only_calls(edit)
-    every = edit.operations(of.Send, topic="T")
-    sends = [each for each in every if edit.value(each[1]).queue == QUEUE]
-    for one in sends:
-        for two in sends:
-            is_same = edit.lines[one[0]].process == edit.lines[two[0]].process
-            plain = len(edit.value(one[0]).messages) == len(edit.value(two[0]).messages) == 1
-            ids = {each.id for place in (one[0], two[0]) for each in edit.value(place).messages}
-            read = any(
-                message.id in ids
-                for line in edit.lines[: two[1]]
-                if not isinstance(line, of.Send)
-                for message in getattr(line.value, "messages", ())
-            )
-            if one[1] < two[0] and is_same and plain and not read:
-                for left, right in zip(one, two, strict=True):
-                    values = edit.value(left), edit.value(right)
-                    edit.lines[left] = replace(edit.lines[left], value=values[1])
-                    edit.lines[right] = replace(edit.lines[right], value=values[0])
-                return
-    raise AssertionError("no such sends")
 
 
 def _only_calls(edit: Edit) -> None:
@@ -369,11 +344,8 @@ CHANGES: Final[dict[str, Callable[[Edit], None]]] = {
     "polls overtake each other": _swapped_polls,
     "read before its send": _last_sent_late,
     "sends are not in the order of offsets": _sent_in_another_order,
-    "sends of a process are in another order": _sends_exchanged,
     "store times go back": lambda edit: edit.deliver(3, stored=1, born=0),
     "unknown offsets": _unknown_offset,
     "{name} of a place differ": _two_dates,
 }
 """For each condition, a change after which a sieve without it finds something else."""
-SEEDS: Final = {"sends of a process are in another order": 11}
-"""The seed of a history in which the change is possible; otherwise 1."""
