@@ -5,9 +5,10 @@ Source: docs/reference/protocol/storing.md, "Commit log record".
 
 import contextlib
 import string
+from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -230,11 +231,30 @@ def test_a_received_record_with_a_negative_position_is_refused() -> None:
         record.decode(negative)
 
 
+NAMES: Final = ("a", "b", "aa", "\u00e4")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("topic", ["T", "t" * 200])
-def test_the_properties_of_a_record_are_read_without_its_other_parts(topic: str) -> None:
-    message = Message(topic, b"body", {"a": "1", "b": "two"}, born_host=("::1", 1))
+def test_the_values_of_properties_are_read_without_the_others(topic: str, host: str) -> None:
+    message = Message(
+        topic, b"\x02a\x01body\x02b\x01", {"a": "1", "c": "xb", "b": "zwei \u00e4"}, born_host=(host, 1)
+    )
     data = bytes(record.encode(message))
-    assert record.properties_of(data) == {"a": "1", "b": "two"}
-    for size in (0, 20, len(data) - 3):
-        with pytest.raises(record.RecordError):
-            record.properties_of(data[:size])
+    markers = [record.property_marker(name) for name in ("b", "a", "none")]
+    assert record.property_values(data, markers) == ("zwei \u00e4".encode(), b"1", None)
+    assert record.property_values(data, []) == ()
+    bare = bytes(record.encode(structs.replace(message, properties={})))
+    assert record.property_values(bare, markers) == (None, None, None)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "\u00e4", "\x01", "\x02"])).map("".join))
+@example("a\x01")  # its length has the byte that ends a value
+@example("a\x01b\x02a\x01\x02a")
+def test_the_values_are_those_of_the_decoded_properties(text: str) -> None:
+    message = Message("T", b"")
+    frame = record._frame_of("T", message.born_host, message.store_host)
+    data = bytes(record._framed(message, frame, text))
+    properties = record.decode(data).message.properties
+    values = record.property_values(data, [record.property_marker(name) for name in NAMES])
+    assert [value and value.decode() for value in values] == [properties.get(name) for name in NAMES]
