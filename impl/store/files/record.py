@@ -20,6 +20,7 @@ from mqproof.impl.remoting.message import (
     TAGS,
     VALUE_END,
     Address,
+    Batch,
     Message,
     StoredMessage,
     decode_address,
@@ -71,6 +72,8 @@ _SYS_FLAG_END: Final = 39
 """Where the last byte of the system flag is, which has the flags for hosts."""
 _PLACE: Final = struct.Struct(">qq")  # queue offset, position
 _PLACE_AT: Final = 20
+_BEGIN: Final = struct.Struct(">IIIii")  # what is before the place: size, magic, body CRC, queue, flag
+_LENGTH: Final = struct.Struct(">i")
 _PREFIX: Final = struct.Struct(">II")
 _TIME: Final = struct.Struct(">q")
 _BORN_TIME_AT: Final = _FRONT.size
@@ -95,21 +98,40 @@ def encode(message: Message) -> bytearray:
     return _framed(message, frame, encode_properties(message.properties))
 
 
-def encode_all(messages: Sequence[Message]) -> list[bytearray]:
-    """Return the records of messages that have their topic and their hosts in common, like `encode`."""
+def encode_batch(messages: Batch) -> list[bytearray]:
+    """Return the records of the messages of a batch, like `encode`."""
     first = messages[0]
     frame = _frame_of(first.topic, first.born_host, first.store_host)
+    magic, topic, queue_id = frame.magic, frame.topic, first.queue_id
     texts = encode_all_properties([message.properties for message in messages])
-    return [_framed(message, frame, text) for message, text in zip(messages, texts, strict=True)]
+    shared = _framed(first, frame, "")[_PLACE_AT : frame.head.size - _LENGTH.size]
+    around_bytes, records = frame.head.size + len(topic) + 2, []
+    try:
+        for message, text in zip(messages, texts, strict=True):
+            body, properties = message.body, _properties_bytes(text)
+            size = around_bytes + len(body) + len(properties)
+            begin = _BEGIN.pack(size, magic, zlib.crc32(body) & 0x7FFFFFFF, queue_id, message.flag)
+            lengths = _LENGTH.pack(len(body)), len(properties).to_bytes(2, "big")
+            parts = (begin, shared, lengths[0], body, topic, lengths[1], properties)
+            records.append(bytearray().join(parts))
+    except struct.error as error:
+        raise ValueError(f"a number of a message is out of range: {error}") from None
+    return records
 
 
-def _framed(message: Message, frame: "_Frame", text: str) -> bytearray:
-    head, magic, topic, born_host, store_host, host_flags = frame
-    body, properties = message.body, text.encode()
+def _properties_bytes(text: str) -> bytes:
+    """Return the properties in UTF-8. Raises ValueError when they cannot be stored."""
+    properties = text.encode()
     if len(properties) > PROPERTIES_BYTES_MAX:
         raise ValueError(f"properties have {len(properties)} bytes, at most {PROPERTIES_BYTES_MAX} expected")
     if not text_is_whole(properties):
         raise ValueError("properties end in a zero byte, which would look like a torn write")
+    return properties
+
+
+def _framed(message: Message, frame: "_Frame", text: str) -> bytearray:
+    head, magic, topic, born_host, store_host, host_flags = frame
+    body, properties = message.body, _properties_bytes(text)
     try:
         return bytearray().join(
             (
@@ -307,7 +329,7 @@ def topic_fields(topic: str) -> Mapping[int, bytes]:
 
 
 _unpack_front: Final = _FRONT.unpack_from
-_unpack_size: Final = struct.Struct(">i").unpack_from
+_unpack_size: Final = _LENGTH.unpack_from
 NO_RECORD: Final = "no record of that size is there"
 OTHER_RECORD: Final = "the record there is of another queue or offset"
 OTHER_SHAPE: Final = "the record's lengths or its topic are altered"
