@@ -6,7 +6,6 @@ from typing import Any, Final
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store import delay
-from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.files import checkpoint, record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.index import key_hash
@@ -14,7 +13,7 @@ from mqproof.impl.store.files.index import key_hash
 _STORE: Final = "mqproof.impl.store"
 
 _next_whole, _room_for = CommitLog._next_whole, CommitLog._room_for
-_unit_code, _unit = delay.unit_code, EntryRepair.unit
+_unit_code = delay.unit_code
 _read_checkpoint, _frame_of = checkpoint.read_checkpoint, record._frame_of
 
 
@@ -75,9 +74,9 @@ def _a_millisecond_late(message: Any, store_ms: int, levels_ms: Any) -> int:
 
 
 def _unchecked(repair: Any, queue: Any, queue_offset: int) -> Any:
-    if queue.key[0] != delay.SCHEDULE_TOPIC:
-        return _unit(repair, queue, queue_offset)
-    return next(iter(queue.units(queue_offset, 1)), None)
+    unit = repair._there(queue, queue_offset)
+    stored = unit and repair._stored(unit)
+    return stored and (unit, stored)
 
 
 def _deleted_at_once(store: Any, topic: str) -> None:
@@ -166,7 +165,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "due-times-not-compared", "the entry of a delayed message is not compared with its record",
-        f"{_STORE}.entry_repair:EntryRepair.unit", _unchecked,
+        f"{_STORE}.entry_repair:EntryRepair.entry", _unchecked,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -19,11 +19,12 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
 from mqproof.impl.store.files.consume_queue import Unit
+from mqproof.impl.store.results import PutStatus
 
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
-_message, _unit = DelayedDelivery._message, Store.unit
+_message, _entry = DelayedDelivery._message, Store.entry
 _deliver, _run_level, _cut = DelayedDelivery._put, DelayedDelivery._deliver, DelayedDelivery.cut
 _LATE_MS: Final = 500
 
@@ -64,21 +65,26 @@ def _request_ignored(times: int, _request_max: int | None, group: SubscriptionGr
     return _is_given_up(times, None, group)
 
 
-def _half_a_second_early(store: Store, topic: str, queue_id: int, offset: int) -> Unit | None:
+def _half_a_second_early(
+    store: Store, topic: str, queue_id: int, offset: int
+) -> tuple[Unit, StoredMessage] | None:
     """Changes the due time after the store has compared it with the record."""
-    unit = _unit(store, topic, queue_id, offset)
-    return unit and unit._replace(tags_code=unit.tags_code - 500)
+    found = _entry(store, topic, queue_id, offset)
+    return found and (found[0]._replace(tags_code=found[0].tags_code - 500), found[1])
 
 
-async def _passed_over(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+def _passed_over(delivery: DelayedDelivery, stored: StoredMessage, address: Any, done: Any) -> None:
     """Treats every third message of a level as delivered."""
-    return True if delivery._store.now_ms() % 3 == 0 else await _deliver(delivery, unit, address)
+    if delivery._store.now_ms() % 3 == 0:
+        done(None, PutStatus.PUT_OK)
+    else:
+        _deliver(delivery, stored, address, done)
 
 
-async def _put_twice(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+def _put_twice(delivery: DelayedDelivery, stored: StoredMessage, address: Any, done: Any) -> None:
     """Stores the message twice, as if the first attempt had failed."""
-    await _deliver(delivery, unit, address)
-    return await _deliver(delivery, unit, address)
+    _deliver(delivery, stored, address, lambda *_: None)
+    _deliver(delivery, stored, address, done)
 
 
 def _nearest_message(services: Services, commit_offset: int) -> StoredMessage:
@@ -94,8 +100,8 @@ def _first_copies_only(services: Services, commit_offset: int) -> StoredMessage:
     return found
 
 
-def _body_of_none(delivery: DelayedDelivery, unit: Unit) -> Message | None:
-    message = _message(delivery, unit)
+def _body_of_none(delivery: DelayedDelivery, stored: StoredMessage) -> Message | None:
+    message = _message(delivery, stored)
     return message and with_members(message, body=b"unsent")
 
 
@@ -104,19 +110,21 @@ async def _what_waits_is_passed_over(delivery: DelayedDelivery, level: int, addr
     await _run_level(delivery, level, address)
 
 
-async def _recorded_by_message(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+def _recorded_by_message(delivery: DelayedDelivery, stored: StoredMessage, address: Any, done: Any) -> None:
     """Treats a later copy of a message as already delivered.
 
     Messages that arrive late, as all repeated ones do after a crash, are recorded by message instead of by
     copy.
     """
-    message, known = delivery._message(unit), delivery.__dict__.setdefault("known", set())
-    key = message and (message.body, message.reconsume_times)
-    if unit.tags_code + _LATE_MS <= delivery._store.now_ms():
+    message, known = stored.message, delivery.__dict__.setdefault("known", set())
+    key = message.body, message.reconsume_times
+    due_ms = unit_code(message, stored.store_timestamp_ms, delivery._store.config.delay_levels_ms)
+    if due_ms + _LATE_MS <= delivery._store.now_ms():
         known.add(key)
     elif key in known:
-        return True
-    return await _deliver(delivery, unit, address)
+        done(None, PutStatus.PUT_OK)
+        return
+    _deliver(delivery, stored, address, done)
 
 
 def _advance_one_behind(delivery: DelayedDelivery, level: int, offset: int) -> int:
@@ -190,7 +198,7 @@ MUTANTS: Final = by_name(
     ),
     Mutant(
         "due-half-a-second-early", "a delayed message is delivered half a second early", "DELIV-8",
-        "mqproof.impl.store.base:Store.unit", _half_a_second_early,
+        "mqproof.impl.store.base:Store.entry", _half_a_second_early,
     ),
     Mutant(
         "retries-not-counted", "a message that is sent back does not increase its count of retries",

@@ -1,7 +1,8 @@
 """Delivery of delayed messages: each is stored in its own topic and queue when it is due.
 
 The messages of a level wait in one queue, ordered by due time. Each level therefore has one reader, which
-sleeps until the first message is due or until one arrives. The progress of each level is in delayOffset.json.
+sleeps until the first message is due or until one arrives. Messages that are due together are stored with one
+write. The progress of each level is in delayOffset.json.
 The file is written only after the log was flushed, so that no crash can undo a delivery that the file
 records. See docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
@@ -9,7 +10,8 @@ records. See docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,7 +21,7 @@ from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.durable_table import read_config
 from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.remoting.java_json import write
-from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message, StoredMessage
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.event_log import EventLog
@@ -30,7 +32,7 @@ from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
 from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.files.sealed_file import write_sealed
-from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
+from mqproof.impl.store.results import PERHAPS_STORED, STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
@@ -39,13 +41,21 @@ LEVELS_MAX: Final = 18
 """The number of queues of the schedule topic, whatever levels are configured."""
 
 _READER: Final = "delayed messages"
-_BATCH: Final = 32
+_BATCH: Final = 64
 """The most messages stored in one step, before other coroutines run."""
+_BATCH_BYTES: Final = 1 << 20
+"""A step ends after the message with which its records have as many bytes."""
 _LOOK_AGAIN_S: Final = 1.0
 """The longest sleep while a message waits, because the clock may have been set."""
 _IDLE_S: Final = 60.0
 """The longest wait for an arrival; it limits the delay if an arrival is not notified."""
 _RETRY_S: Final = 1.0
+
+
+Ended = Callable[[Message | None, PutStatus], None]
+"""Called once with the message that was put, or None if there was nothing to put, and the status."""
+_DONE: Final = frozenset({PutStatus.PUT_OK, PutStatus.MESSAGE_ILLEGAL})
+"""The statuses after which a message is not put again."""
 
 
 class DelayOffsets(msgspec.Struct, rename="camel"):
@@ -177,30 +187,53 @@ class DelayedDelivery:
 
     async def _step(self, level: int, address: Address) -> None:
         """Wait for the first message of the level, or deliver those that are due."""
-        queue_id = level - 1
-        offset = max(self._next.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, queue_id))
-        units = self._store.units(SCHEDULE_TOPIC, queue_id, offset, _BATCH)
-        if not units:
+        store, queue_id = self._store, level - 1
+        offset = max(self._next.get(level, 0), store.min_offset(SCHEDULE_TOPIC, queue_id))
+        count = len(store.units(SCHEDULE_TOPIC, queue_id, offset, _BATCH))
+        if not count:
             await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S)
             return
-        for _ in units:
-            # A damaged due time could hold back the whole level, or deliver too early.
-            unit = self._store.unit(SCHEDULE_TOPIC, queue_id, offset)
-            if unit is None:
+        messages, wait_ms = self._due(level, range(offset, offset + count))
+        if not messages:
+            await upkeep.until_due(upkeep.after(_LOOK_AGAIN_S), max(wait_ms, 1) / 1000)
+            return
+        puts = _Puts(offset, partial(self._advance, level))
+        for stored in messages:
+            if puts.has_failed:
+                break
+            ended = puts.begin()
+            if stored is None:
+                ended(None, PutStatus.MESSAGE_ILLEGAL)
+            else:
+                self._put(stored, address, ended)
+        for message, status in await puts.failed():
+            if message is not None and status in STORED | PERHAPS_STORED:
+                self._emit_retry(message, status)
+        if puts.has_failed:
+            await asyncio.sleep(_RETRY_S)
+
+    def _due(self, level: int, offsets: range) -> tuple[list[StoredMessage | None], int]:
+        """Return the messages at these offsets of a level that are due, and how long the next one waits.
+
+        None stands for a damaged message. Its due time could hold back the whole level, or deliver too early.
+        """
+        now_ms, messages, left = self._store.now_ms(), list[StoredMessage | None](), _BATCH_BYTES
+        for offset in offsets:
+            found = self._store.entry(SCHEDULE_TOPIC, level - 1, offset)
+            if found is None:
                 _log.error(
                     "the delayed message at offset %d of level %d is damaged and left out", offset, level
                 )
-                offset = self._advance(level, offset)
+                messages.append(None)
                 continue
-            if not is_due(unit, self._store.now_ms()):
-                wait_ms = unit.tags_code - self._store.now_ms()
-                await upkeep.until_due(upkeep.after(_LOOK_AGAIN_S), max(wait_ms, 1) / 1000)
-                return
-            if not await self._put(unit, address):
-                await asyncio.sleep(_RETRY_S)
-                return
-            offset = self._advance(level, offset)
-        await asyncio.sleep(0)
+            unit, stored = found
+            if not is_due(unit, now_ms):
+                return messages, unit.tags_code - now_ms
+            messages.append(stored)
+            left -= stored.size
+            if left <= 0:
+                break
+        return messages, 0
 
     def _advance(self, level: int, offset: int) -> int:
         """Record that the message at this offset of a level is done; return the next offset."""
@@ -208,18 +241,20 @@ class DelayedDelivery:
         self._unwritten.is_any = True
         return offset + 1
 
-    async def _put(self, unit: Unit, address: Address) -> bool:
-        """Store the message in its own topic and queue; return False when it should be tried again."""
-        message = self._message(unit)
+    def _put(self, stored: StoredMessage, address: Address, ended: Ended) -> None:
+        """Store a message in its own topic and queue, together with the other puts of this turn."""
+        message = self._message(stored)
         if message is None:
-            return True
-        result = await self._store.put(replace(message, store_host=address), wait=False)
-        if result.status is PutStatus.MESSAGE_ILLEGAL:
-            _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, result.reason)
-            return True
-        if result.status in PERHAPS_STORED:
-            self._emit_retry(message, result.status)
-        return result.status is PutStatus.PUT_OK
+            ended(None, PutStatus.MESSAGE_ILLEGAL)
+            return
+
+        def settled(results: list[PutResult]) -> None:
+            (result,) = results
+            if result.status is PutStatus.MESSAGE_ILLEGAL:
+                _log.error("a delayed message for topic %s is dropped: %s", message.topic, result.reason)
+            ended(message, result.status)
+
+        self._store.put_soon([replace(message, store_host=address)], settled, wait=False)
 
     def _emit_retry(self, message: Message, status: PutStatus) -> None:
         """Emit an event: the message will be stored once more, so it may exist twice."""
@@ -232,18 +267,58 @@ class DelayedDelivery:
                 status=status.value,
             )
 
-    def _message(self, unit: Unit) -> Message | None:
+    def _message(self, stored: StoredMessage) -> Message | None:
         """Return the message to store; None where there is nothing to store."""
-        stored = self._store.stored_at(unit.commit_offset)
-        if stored is None:
-            _log.error("the delayed message at %d does not exist any more", unit.commit_offset)
-            return None
         try:
             message = due(stored.message)
         except ValueError as error:
-            _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, error)
+            _log.error("the delayed message at %d is dropped: %s", stored.commit_offset, error)
             return None
         return None if message.topic in NOT_FOR_CLIENTS else message
+
+
+class _Puts:
+    """The puts of one step of a level, in the order of the level, from an offset on.
+
+    `advance` is called for the offset of each put, when it and all before it are done.
+    """
+
+    def __init__(self, offset: int, advance: Callable[[int], int]) -> None:
+        self.has_failed = False
+        self._advance = advance
+        self._first = offset
+        """The offset of the first put that is not done."""
+        self._end = offset
+        self._ended: dict[int, tuple[Message | None, PutStatus]] = {}
+        """The puts from the first one on that have ended, by offset."""
+        self._all_ended: asyncio.Future[None] | None = None
+
+    def begin(self) -> Ended:
+        """Return the callback for the put of the next message."""
+        self._end += 1
+        return partial(self._note, self._end - 1)
+
+    async def failed(self) -> list[tuple[Message | None, PutStatus]]:
+        """Wait until all puts have ended; return the first one that failed, and those after it."""
+        if self._is_open:
+            self._all_ended = asyncio.get_running_loop().create_future()
+            await self._all_ended
+        else:
+            await asyncio.sleep(0)
+        return [self._ended[offset] for offset in range(self._first, self._end)]
+
+    @property
+    def _is_open(self) -> bool:
+        return len(self._ended) < self._end - self._first
+
+    def _note(self, offset: int, message: Message | None, status: PutStatus) -> None:
+        self._ended[offset] = message, status
+        self.has_failed |= status not in _DONE
+        while self._first in self._ended and self._ended[self._first][1] in _DONE:
+            del self._ended[self._first]
+            self._first = self._advance(self._first)
+        if self._all_ended is not None and not self._is_open and not self._all_ended.done():
+            self._all_ended.set_result(None)
 
 
 def is_due(unit: Unit, now_ms: int) -> bool:

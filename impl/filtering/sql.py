@@ -18,6 +18,12 @@ from mqproof.impl.filtering.tokens import ExpressionError, Kind, Token, tokens
 DEPTH_MAX: Final = 64
 """The most parentheses, signs and NOTs inside each other."""
 
+_VALUES_MAX: Final = 8
+"""The most properties of an expression whose decisions are remembered."""
+_VALUE_BYTES_MAX: Final = 128
+"""The most bytes of their values together."""
+_DECISIONS_MAX: Final = 100
+"""The most decisions that one expression remembers; with one more, it forgets them."""
 _WHOLE_MAX: Final = (1 << 63) - 1
 _INT_MAX: Final = (1 << 31) - 1
 _ORDERS: Final[dict[str, Callable[[int], bool]]] = {
@@ -55,9 +61,12 @@ class _Term:
 class Filter:
     """A compiled expression."""
 
-    def __init__(self, text: str, condition: Truth) -> None:
+    def __init__(self, text: str, condition: Truth, names: tuple[str, ...]) -> None:
         self.text = text
+        self.names = names
+        """The properties that it names; no others decide."""
         self._condition = condition
+        self._decided: dict[tuple[bytes | None, ...], bool] = {}
 
     def matches(self, properties: Properties) -> bool:
         """Return whether the expression is true for the message. Unknown and an error are not true."""
@@ -65,6 +74,24 @@ class Filter:
             return self._condition(properties) is True
         except EvaluationError:
             return False
+
+    def matches_values(self, values: tuple[bytes | None, ...]) -> bool:
+        """Return whether it matches a message, by the values of the properties that it names, in UTF-8.
+
+        Some decisions are remembered, because many messages have the same values.
+        """
+        is_match = self._decided.get(values)
+        if is_match is None:
+            pairs = zip(self.names, values, strict=True)
+            is_match = self.matches({name: value.decode() for name, value in pairs if value is not None})
+            self._remember(values, is_match)
+        return is_match
+
+    def _remember(self, values: tuple[bytes | None, ...], is_match: bool) -> None:
+        if len(values) <= _VALUES_MAX and sum(len(value or b"") for value in values) <= _VALUE_BYTES_MAX:
+            if len(self._decided) >= _DECISIONS_MAX:
+                self._decided.clear()
+            self._decided[values] = is_match
 
     def result(self, properties: Properties) -> bool | None:
         """Return the result, None for unknown. Raises EvaluationError."""
@@ -78,7 +105,9 @@ def compiled(text: str) -> Filter:
     Raises:
         ExpressionError: the text is not an expression.
     """
-    return Filter(text, _Parser(tokens(text)).whole_expression())
+    found = tokens(text)
+    names = dict.fromkeys(token.text for token in found if token.kind is Kind.NAME)
+    return Filter(text, _Parser(found).whole_expression(), tuple(names))
 
 
 class _Parser:

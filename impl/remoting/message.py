@@ -89,6 +89,10 @@ class Message(msgspec.Struct, frozen=True):
         return microseconds if -(1 << 63) <= microseconds < 1 << 63 else None
 
 
+class Batch(list[Message]):
+    """Messages that differ in their bodies, properties and flags only."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
     """A message and its place in a broker's store."""

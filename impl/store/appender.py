@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message, offset_message_id, tags_code
+from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Batch, Message, offset_message_id, tags_code
 from mqproof.impl.runtime.clock import Clock, now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.config import StoreConfig
@@ -19,7 +19,7 @@ from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey
 
-_in_common: Final = attrgetter("topic", "queue_id", "born_host", "store_host")
+_place: Final = attrgetter("topic", "queue_id", "store_host")
 
 
 class Appender:
@@ -130,19 +130,18 @@ class Appender:
 def encode(messages: Sequence[Message], body_bytes_max: int, record_bytes_max: int) -> list[bytearray]:
     """Return the records of messages of one queue without their positions.
 
-    The messages have their hosts in common. Raises ValueError when one of them cannot be stored.
+    Raises ValueError when one of them cannot be stored.
     """
     for message in messages:
         if len(message.body) > body_bytes_max:
             raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
     if messages[0].queue_id < 0:
         raise ValueError(f"queue id is {messages[0].queue_id}, 0 or more expected")
-    if len(messages) == 1:
-        drafts = [record.encode(messages[0])]
+    if isinstance(messages, Batch):
+        drafts = record.encode_batch(messages)
     else:
-        common = _in_common(messages[0])
-        assert all(_in_common(message) == common for message in messages), "one queue and one host expected"
-        drafts = record.encode_all(messages)
+        assert len(messages) == 1 or len(set(map(_place, messages))) == 1, "one queue and one host expected"
+        drafts = [record.encode(message) for message in messages]
     for draft in drafts:
         if len(draft) > record_bytes_max:
             raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")

@@ -326,6 +326,11 @@ class Store(ABC):
         queue = self._queues.find(topic, queue_id)
         return self._repair.unit(queue, offset) if queue else None
 
+    def entry(self, topic: str, queue_id: int, offset: int) -> tuple[Unit, StoredMessage] | None:
+        """Return the entry at a queue offset, like `unit`, with the message of its record."""
+        queue = self._queues.find(topic, queue_id)
+        return self._repair.entry(queue, offset) if queue else None
+
     def lost_records(self) -> tuple[LostRecord, ...]:
         """Return the records that reads found damaged, and that were not repaired yet."""
         return self._repair.lost()

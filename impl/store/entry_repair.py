@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
-from mqproof.impl.store.delay import SCHEDULE_TOPIC
-from mqproof.impl.store.dispatch import appended_record, queue_unit
+from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, QueueGapError, QueueKey, Unit
@@ -132,25 +131,34 @@ class EntryRepair:
 
     def unit(self, queue: ConsumeQueue, queue_offset: int) -> Unit | None:
         """Return the entry, repaired if it was damaged; None if there is none or its record is damaged."""
-        units = queue.units(queue_offset, 1) if queue.first <= queue_offset < queue.end else []
-        if not units:
-            return None
-        (unit,) = units
         if queue.key[0] == SCHEDULE_TOPIC:
             # The code of such an entry is the time when the message is due.
-            stored = self._stored(unit)
-            if (
-                stored is not None
-                and is_record_of(stored, queue, queue_offset)
-                and self._unit(stored) == unit
-            ):
-                return unit
-        elif self.is_sound(queue, queue_offset, unit):
+            entry = self.entry(queue, queue_offset)
+            return entry and entry[0]
+        unit = self._there(queue, queue_offset)
+        if unit is None or self.is_sound(queue, queue_offset, unit):
             return unit
         found, data = self.record(queue, queue_offset, unit)
         return found if data else None
 
+    def entry(self, queue: ConsumeQueue, queue_offset: int) -> tuple[Unit, StoredMessage] | None:
+        """Return the entry, like `unit`, with the message of its record."""
+        unit = self._there(queue, queue_offset)
+        if unit is None:
+            return None
+        stored = self._stored(unit)
+        if stored is not None and is_record_of(stored, queue, queue_offset) and self._unit(stored) == unit:
+            return unit, stored
+        unit, data = self.record(queue, queue_offset, unit)
+        stored = self._log.decode(data, unit.commit_offset) if data else None
+        return None if stored is None else (unit, stored)
+
     # -- internals
+
+    def _there(self, queue: ConsumeQueue, queue_offset: int) -> Unit | None:
+        """Return the entry as it is in the file; None if there is none."""
+        units = queue.units(queue_offset, 1) if queue.first <= queue_offset < queue.end else []
+        return units[0] if units else None
 
     def _problem(self, queue: ConsumeQueue, queue_offset: int, unit: Unit, data: bytes) -> str:
         topic, queue_id = queue.key
@@ -166,7 +174,8 @@ class EntryRepair:
         return self._log.decode(data, unit.commit_offset) if data else None
 
     def _unit(self, stored: StoredMessage) -> Unit:
-        return queue_unit(appended_record(stored, self._delay_levels_ms))
+        code = unit_code(stored.message, stored.store_timestamp_ms, self._delay_levels_ms)
+        return Unit(stored.commit_offset, stored.size, code)
 
     def _search(self, queue: ConsumeQueue, queue_offset: int) -> dict[int, Unit]:
         """Return the entries of the queue whose records are between the nearest sound entries.

@@ -26,7 +26,7 @@ from mqproof.conformance.subjects.stepped.recorded_log import (
 from mqproof.conformance.subjects.stepped.step_loop import StepLoop
 from mqproof.conformance.subjects.stepped.untimed_consumer import GROUP, QUEUE, SteppedMember, killed, route
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.delayed import DelayedDelivery, Ended
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.processors import pull, retries
@@ -56,7 +56,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
-from mqproof.impl.store.files.consume_queue import Unit
+from mqproof.impl.store.results import PutStatus
 from mqproof.reference import retry as reference
 
 _RETRY: Final = MessageQueue(RETRY_PREFIX + GROUP, QUEUE.broker_name, 0)
@@ -90,11 +90,12 @@ class _OneByOne(DelayedDelivery):
 
     stored = 0
 
-    async def _put(self, unit: Unit, address: Address) -> bool:
+    def _put(self, stored: StoredMessage, address: Address, ended: Ended) -> None:
         if self.stored:
-            return False
+            ended(None, PutStatus.SERVICE_NOT_AVAILABLE)
+            return
         self.stored += 1
-        return await super()._put(unit, address)
+        super()._put(stored, address, ended)
 
 
 class _Member(SteppedMember):

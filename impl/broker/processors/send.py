@@ -34,6 +34,7 @@ from mqproof.impl.remoting.message import (
     TIMER_REQUESTS,
     UNIQUE_KEY,
     WAIT,
+    Batch,
     Message,
     decode_properties,
 )
@@ -363,7 +364,7 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
         parts = decode_batch(batch.body, _BATCH_MESSAGES_MAX)
     except ValueError as error:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
-    messages = []
+    messages = Batch()
     common = batch.properties
     for part in parts:
         properties = {**common, **part.properties}

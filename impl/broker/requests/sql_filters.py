@@ -16,7 +16,7 @@ from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store.files import record
 
 Selection = Callable[[bytes], bool]
-"""Whether a record is selected."""
+"""Whether a record is selected, which was compared with its entry."""
 
 
 def require_filter_type(expression_type: str | None) -> bool:
@@ -61,11 +61,5 @@ def selection(services: Services, topic: str, expression: str | None) -> Selecti
     if topic.startswith(RETRY_PREFIX):
         return None
 
-    def selects(data: bytes) -> bool:
-        try:
-            properties = record.properties_of(data)
-        except ValueError:
-            return True  # the client reports a damaged record
-        return found.matches(properties)
-
-    return selects
+    markers = [record.property_marker(name) for name in found.names]
+    return lambda data: found.matches_values(record.property_values(data, markers))

@@ -14,10 +14,13 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mqproof.impl.remoting.message import (
+    NAME_END,
     SYS_BORN_HOST_V6,
     SYS_STORE_HOST_V6,
     TAGS,
+    VALUE_END,
     Address,
+    Batch,
     Message,
     StoredMessage,
     decode_address,
@@ -62,8 +65,15 @@ _BODY_AT: Final = {
 """Where the body begins, by the flags for hosts."""
 _TAGS_NAME: Final = TAGS.encode() + b"\x01"
 _PROPERTY_END: Final = 2
+_VALUE_END: Final = VALUE_END.encode()
+_MAGIC_END: Final = 7
+"""Where the last byte of the magic is, which differs between the versions."""
+_SYS_FLAG_END: Final = 39
+"""Where the last byte of the system flag is, which has the flags for hosts."""
 _PLACE: Final = struct.Struct(">qq")  # queue offset, position
 _PLACE_AT: Final = 20
+_BEGIN: Final = struct.Struct(">IIIii")  # what is before the place: size, magic, body CRC, queue, flag
+_LENGTH: Final = struct.Struct(">i")
 _PREFIX: Final = struct.Struct(">II")
 _TIME: Final = struct.Struct(">q")
 _BORN_TIME_AT: Final = _FRONT.size
@@ -88,21 +98,40 @@ def encode(message: Message) -> bytearray:
     return _framed(message, frame, encode_properties(message.properties))
 
 
-def encode_all(messages: Sequence[Message]) -> list[bytearray]:
-    """Return the records of messages that have their topic and their hosts in common, like `encode`."""
+def encode_batch(messages: Batch) -> list[bytearray]:
+    """Return the records of the messages of a batch, like `encode`."""
     first = messages[0]
     frame = _frame_of(first.topic, first.born_host, first.store_host)
+    magic, topic, queue_id = frame.magic, frame.topic, first.queue_id
     texts = encode_all_properties([message.properties for message in messages])
-    return [_framed(message, frame, text) for message, text in zip(messages, texts, strict=True)]
+    shared = _framed(first, frame, "")[_PLACE_AT : frame.head.size - _LENGTH.size]
+    around_bytes, records = frame.head.size + len(topic) + 2, []
+    try:
+        for message, text in zip(messages, texts, strict=True):
+            body, properties = message.body, _properties_bytes(text)
+            size = around_bytes + len(body) + len(properties)
+            begin = _BEGIN.pack(size, magic, zlib.crc32(body) & 0x7FFFFFFF, queue_id, message.flag)
+            lengths = _LENGTH.pack(len(body)), len(properties).to_bytes(2, "big")
+            parts = (begin, shared, lengths[0], body, topic, lengths[1], properties)
+            records.append(bytearray().join(parts))
+    except struct.error as error:
+        raise ValueError(f"a number of a message is out of range: {error}") from None
+    return records
 
 
-def _framed(message: Message, frame: "_Frame", text: str) -> bytearray:
-    head, magic, topic, born_host, store_host, host_flags = frame
-    body, properties = message.body, text.encode()
+def _properties_bytes(text: str) -> bytes:
+    """Return the properties in UTF-8. Raises ValueError when they cannot be stored."""
+    properties = text.encode()
     if len(properties) > PROPERTIES_BYTES_MAX:
         raise ValueError(f"properties have {len(properties)} bytes, at most {PROPERTIES_BYTES_MAX} expected")
     if not text_is_whole(properties):
         raise ValueError("properties end in a zero byte, which would look like a torn write")
+    return properties
+
+
+def _framed(message: Message, frame: "_Frame", text: str) -> bytearray:
+    head, magic, topic, born_host, store_host, host_flags = frame
+    body, properties = message.body, _properties_bytes(text)
     try:
         return bytearray().join(
             (
@@ -215,23 +244,38 @@ def _decode(data: bytes, position: int | None) -> StoredMessage:
     return StoredMessage(message, queue_offset, commit_offset, store_timestamp_ms, size, crc)
 
 
-def properties_of(data: bytes) -> dict[str, str]:
-    """Return the properties in a record, without a check of its other parts.
+def property_values(data: bytes, markers: Sequence[bytes]) -> tuple[bytes | None, ...]:
+    """Return the values of properties in a record that was compared with its entry; None for those it lacks.
 
-    Raises:
-        RecordError: the parts do not fit into the record.
+    The marker of a property is what `property_marker` returns.
     """
-    try:
-        _, magic, _, _, _, _, _, sys_flag = _FRONT.unpack_from(data)
-        body_at = _BODY_AT[sys_flag & _HOST_FLAGS]
-        at = body_at + _unpack_size(data, body_at - 4)[0]
-        if at < body_at:
-            raise RecordError(f"record of {len(data)} bytes says that its body has {at - body_at} bytes")
-        at += 1 + data[at] if magic == MAGIC_V1 else 2 + (data[at] << 8 | data[at + 1])
-        properties, _ = _take(data, at + 2, data[at] << 8 | data[at + 1], "properties")
-    except (struct.error, IndexError):
-        raise RecordError(f"record of {len(data)} bytes ends too early") from None
-    return decode_properties(_properties_text(properties))
+    body_at = _BODY_AT[data[_SYS_FLAG_END] & _HOST_FLAGS]
+    at = body_at + _unpack_size(data, body_at - 4)[0]
+    at += 3 + data[at] if data[_MAGIC_END] == MAGIC_V1 & 0xFF else 4 + (data[at] << 8 | data[at + 1])
+    values: list[bytes | None] = []
+    for marker in markers:
+        begin = data.rfind(marker, at - 1)  # the last value of a repeated name counts
+        if begin < 0:
+            if not data.startswith(marker[1:], at):
+                values.append(None)
+                continue
+            begin = at - 1
+        begin += len(marker)
+        end = data.find(_VALUE_END, begin)
+        value = data[begin:] if end < 0 else data[begin:end]
+        values.append(value or _earlier_value(data[at:], marker))
+    return tuple(values)
+
+
+def property_marker(name: str) -> bytes:
+    """Return the bytes before the value of a property, unless it is the first property of its record."""
+    return f"{VALUE_END}{name}{NAME_END}".encode()
+
+
+def _earlier_value(properties: bytes, marker: bytes) -> bytes | None:
+    """Return the value of a property whose last pair has none: such a pair does not count."""
+    value = decode_properties(properties.decode()).get(marker[1:-1].decode())
+    return None if value is None else value.encode()
 
 
 def entry_problem(
@@ -285,7 +329,7 @@ def topic_fields(topic: str) -> Mapping[int, bytes]:
 
 
 _unpack_front: Final = _FRONT.unpack_from
-_unpack_size: Final = struct.Struct(">i").unpack_from
+_unpack_size: Final = _LENGTH.unpack_from
 NO_RECORD: Final = "no record of that size is there"
 OTHER_RECORD: Final = "the record there is of another queue or offset"
 OTHER_SHAPE: Final = "the record's lengths or its topic are altered"

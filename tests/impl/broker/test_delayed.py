@@ -5,6 +5,7 @@ Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -26,7 +27,8 @@ from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
-from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.group_commit import Done
+from mqproof.impl.store.results import PERHAPS_STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events
 from tests.impl.world import SMALL_STORE, World, play
@@ -479,3 +481,131 @@ def test_delivery_sleeps_until_a_message_is_due_or_a_second(
         assert slept_s == [round(left_s - second, 3) for second in range(5)]
 
     play(scenario, config=CONFIG)
+
+
+async def _put_together(world: World, bodies: str) -> None:
+    """Store messages of one letter each that are due in the same millisecond."""
+    assert world.broker is not None
+    waits = {"REAL_TOPIC": "T", "REAL_QID": "0", "DELAY": "1"}
+    messages = [Message(SCHEDULE_TOPIC, body.encode(), {**waits, "UNIQ_KEY": body}) for body in bodies]
+    await world.broker.store.put_batch(messages)
+
+
+def _progress(world: World) -> dict[int, int]:
+    assert world.broker is not None
+    assert world.broker.services is not None
+    return world.broker.services.delays.offsets().offset_table
+
+
+@pytest.mark.parametrize(("bytes_max", "writes"), [(1 << 20, 1), (1, 5)])
+def test_messages_that_are_due_together_are_stored_with_one_write(
+    bytes_max: int, writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed, "_BATCH_BYTES", bytes_max)
+
+    async def scenario(world: World) -> None:
+        await _put_together(world, "abcde")
+        seen: list[str] = []
+        world.disk.on_step = lambda step: seen.append(f"{step.kind} {step.path}")
+        await asyncio.sleep(2)
+        assert delivered(world) == list("abcde")
+        assert sum("write" in step and "commitlog" in step for step in seen) == writes
+
+    play(scenario)
+
+
+class _Puts:
+    """Puts of delayed messages in a world, whose statuses a test chooses."""
+
+    def __init__(self, world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        self.statuses: dict[str, PutStatus] = {}
+        """The statuses of the next puts by body. Those that perhaps store the message store it."""
+        self.tried: list[str] = []
+        self._put_soon = store.put_soon
+        store.put_soon = self._answer  # type: ignore[method-assign]
+
+    def _answer(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
+        body = messages[0].body.decode()
+        if messages[0].topic != "T":
+            self._put_soon(messages, done, wait=wait)
+            return
+        self.tried.append(body)
+        status = self.statuses.pop(body, None)
+        if status is None:
+            self._put_soon(messages, done, wait=wait)
+        elif status in PERHAPS_STORED:
+            self._put_soon(messages, lambda _: done([PutResult(status)]), wait=wait)
+        else:
+            done([PutResult(status)])
+
+
+def _retried(world: World) -> list[tuple[str | None, str | None]]:
+    """Return the unique keys and the statuses of the events of messages that are stored once more."""
+    return [(event.msg_id, event.status) for event in world.events if event.kind is Kind.RETRY]
+
+
+def test_after_a_refused_put_the_next_ones_wait_until_it_succeeds() -> None:
+    async def scenario(world: World) -> None:
+        puts = _Puts(world)
+        puts.statuses = {"c": PutStatus.OS_PAGECACHE_BUSY}
+        await _put_together(world, "abcde")
+        await asyncio.sleep(1.5)
+        assert (delivered(world), puts.tried) == (["a", "b"], ["a", "b", "c"])
+        assert _progress(world) == {1: 2}
+        await asyncio.sleep(1)
+        assert (delivered(world), puts.tried) == (list("abcde"), list("abccde"))
+        assert _progress(world) == {1: 5}
+        assert _retried(world) == []
+
+    play(scenario)
+
+
+def test_after_a_put_that_failed_late_it_and_the_next_ones_are_stored_once_more() -> None:
+    async def scenario(world: World) -> None:
+        puts = _Puts(world)
+        puts.statuses = {"b": PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH}
+        await _put_together(world, "abc")
+        await asyncio.sleep(1.5)
+        assert _progress(world) == {1: 1}
+        await asyncio.sleep(1)
+        assert delivered(world) == list("abcbc")
+        assert _progress(world) == {1: 3}
+        assert _retried(world) == [("b", "IN_SYNC_REPLICAS_NOT_ENOUGH"), ("c", "PUT_OK")]
+
+    play(scenario)
+
+
+def test_an_illegal_message_among_others_is_skipped() -> None:
+    async def scenario(world: World) -> None:
+        puts = _Puts(world)
+        puts.statuses = {"a": PutStatus.MESSAGE_ILLEGAL, "c": PutStatus.MESSAGE_ILLEGAL}
+        await _put_together(world, "abcd")
+        await asyncio.sleep(1.5)
+        assert (delivered(world), puts.tried) == (["b", "d"], list("abcd"))
+        assert _progress(world) == {1: 4}
+
+    play(scenario)
+
+
+def test_a_delivery_that_is_cancelled_counts_what_it_stores() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store, put_soon = world.broker.store, world.broker.store.put_soon
+        stopping: list[asyncio.Task[None]] = []
+
+        def stop(messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
+            put_soon(messages, done, wait=wait)
+            if messages[0].body == b"b" and not stopping:
+                stopping.append(asyncio.create_task(world.stop_broker()))
+
+        await _put_together(world, "abc")
+        store.put_soon = stop  # type: ignore[method-assign]
+        await asyncio.sleep(2)
+        await stopping[0]
+        await world.start_broker()
+        await asyncio.sleep(2)
+        assert delivered(world) == list("abc")
+
+    play(scenario)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from mqproof.impl.filtering.predicates import EvaluationError
-from mqproof.impl.filtering.sql import DEPTH_MAX, compiled
+from mqproof.impl.filtering.sql import DEPTH_MAX, Filter, compiled
 from mqproof.impl.filtering.tokens import ExpressionError
 from mqproof.reference.rules import sql_filter
 from tests.expressions import OBSERVED, PROPERTIES, expressions, properties
@@ -95,3 +95,43 @@ def test_the_depth_is_bounded_and_an_evaluation_needs_little_memory() -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 64 << 10
+
+
+def _values(found: Filter, message: dict[str, str]) -> tuple[bytes | None, ...]:
+    return tuple(message[name].encode() if name in message else None for name in found.names)
+
+
+def test_an_expression_knows_the_properties_that_it_names() -> None:
+    assert compiled("a > 5 AND (b = 'c' OR a IS NULL) OR NOT TRUE = d").names == ("a", "b", "d")
+    assert compiled("TRUE").names == ()
+
+
+@pytest.mark.parametrize(
+    "expression", [expression for expression, expected in OBSERVED if expected != "INVALID"]
+)
+def test_the_values_of_the_named_properties_decide_as_the_properties_do(expression: str) -> None:
+    found = compiled(expression)
+    for message in (PROPERTIES, {}, PROPERTIES):
+        assert found.matches_values(_values(found, message)) is found.matches(message)
+
+
+def test_few_decisions_over_short_values_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Filter("a = 'é'", compiled("a = 'é'").result, ("a",))
+    decided: list[dict[str, str]] = []
+    matches = found.matches
+
+    def counted(properties: dict[str, str]) -> bool:
+        decided.append(properties)
+        return matches(properties)
+
+    monkeypatch.setattr(found, "matches", counted)
+    for text, is_match in (("é", True), ("e", False), ("é", True), ("e", False)):
+        assert found.matches_values((text.encode(),)) is is_match
+    assert decided == [{"a": "é"}, {"a": "e"}]
+    long = (b"e" * 129,)
+    assert (found.matches_values(long), found.matches_values(long)) == (False, False)
+    assert len(decided) == 4
+    for number in range(1000):
+        assert not found.matches_values((b"%d" % number,))
+    assert len(found._decided) <= 100
+    assert sum(len(value or b"") for values in found._decided for value in values) <= 100 * 128

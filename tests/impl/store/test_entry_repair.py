@@ -13,6 +13,7 @@ from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, Message
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.store import damage, entry_repair, reader
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
 from mqproof.impl.store.reader import find_records
@@ -284,3 +285,29 @@ def test_suggestions_outside_the_log_are_left_out_and_wrong_ones_reported() -> N
     assert len(site.store.damage) == 0
     assert _suggested(site, 1, SIZE, wanted=everything) == ["m1"]
     assert site.store.damage.counts == {(DamageKind.INDEX_ENTRY, Outcome.SKIPPED): 1}
+
+
+@pytest.mark.parametrize("wrong", [None, WRONG, Unit(0, 0, 0)])
+def test_an_entry_comes_with_its_message_also_after_a_repair(wrong: Unit | None) -> None:
+    site = Site(LARGE)
+    site.open()
+    for number in range(3):
+        site.store.append(message(f"m{number}", topic=SCHEDULE_TOPIC, DELAY="1"))
+    site.store.dispatch()
+    queue = _queue(site, SCHEDULE_TOPIC)
+    units = queue.units(0, 3)
+    if wrong is not None:
+        queue.write(1, [wrong])
+    found = [site.store.entry(SCHEDULE_TOPIC, 0, offset) for offset in range(3)]
+    assert [(each[0], each[1].message.body) for each in found if each] == [
+        (unit, b"m%d" % number) for number, unit in enumerate(units)
+    ]
+    assert queue.units(0, 3) == units
+
+
+def test_what_is_damaged_or_absent_has_no_entry() -> None:
+    site = _written(2)
+    _break_record(site, 1)
+    found = [site.store.entry("T", 0, offset) for offset in (0, 1, 2)]
+    assert [each is not None for each in found] == [True, False, False]
+    assert site.store.entry("T", 9, 0) is None

@@ -5,13 +5,14 @@ Source: docs/reference/protocol/storing.md, "Commit log record".
 
 import contextlib
 import string
+from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Batch, Message
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.record import RecordError
 
@@ -205,16 +206,25 @@ def test_a_message_that_cannot_be_stored_is_refused(message: Message, complaint:
         record.encode(message)
     sound = structs.replace(message, properties={})
     with pytest.raises(ValueError, match=complaint):
-        record.encode_all([sound, message])
+        record.encode_batch(Batch([sound, message]))
 
 
-@given(messages, st.lists(st.tuples(st.binary(max_size=9), st.dictionaries(texts, texts, max_size=2))))
-def test_messages_together_have_the_records_of_each_alone(
-    message: Message, parts: list[tuple[bytes, dict[str, str]]]
+@pytest.mark.parametrize("flag", [2**31, -(2**31) - 1])
+def test_a_batch_with_a_flag_out_of_range_is_refused(flag: int) -> None:
+    with pytest.raises(ValueError, match="a number of a message is out of range"):
+        record.encode_batch(Batch([MESSAGE, structs.replace(MESSAGE, flag=flag)]))
+
+
+@given(messages, st.lists(st.tuples(st.binary(max_size=9), st.dictionaries(texts, texts, max_size=2), int32)))
+def test_the_messages_of_a_batch_have_the_records_of_each_alone(
+    message: Message, parts: list[tuple[bytes, dict[str, str], int]]
 ) -> None:
-    others = [structs.replace(message, body=body, properties=properties) for body, properties in parts]
-    batch = [message, *others]
-    assert record.encode_all(batch) == [record.encode(each) for each in batch]
+    others = [
+        structs.replace(message, body=body, properties=properties, flag=flag)
+        for body, properties, flag in parts
+    ]
+    batch = Batch([message, *others])
+    assert record.encode_batch(batch) == [record.encode(each) for each in batch]
 
 
 def test_a_filler_has_the_size_of_the_remaining_space() -> None:
@@ -230,11 +240,30 @@ def test_a_received_record_with_a_negative_position_is_refused() -> None:
         record.decode(negative)
 
 
+NAMES: Final = ("a", "b", "aa", "\u00e4")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("topic", ["T", "t" * 200])
-def test_the_properties_of_a_record_are_read_without_its_other_parts(topic: str) -> None:
-    message = Message(topic, b"body", {"a": "1", "b": "two"}, born_host=("::1", 1))
+def test_the_values_of_properties_are_read_without_the_others(topic: str, host: str) -> None:
+    message = Message(
+        topic, b"\x02a\x01body\x02b\x01", {"a": "1", "c": "xb", "b": "zwei \u00e4"}, born_host=(host, 1)
+    )
     data = bytes(record.encode(message))
-    assert record.properties_of(data) == {"a": "1", "b": "two"}
-    for size in (0, 20, len(data) - 3):
-        with pytest.raises(record.RecordError):
-            record.properties_of(data[:size])
+    markers = [record.property_marker(name) for name in ("b", "a", "none")]
+    assert record.property_values(data, markers) == ("zwei \u00e4".encode(), b"1", None)
+    assert record.property_values(data, []) == ()
+    bare = bytes(record.encode(structs.replace(message, properties={})))
+    assert record.property_values(bare, markers) == (None, None, None)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "\u00e4", "\x01", "\x02"])).map("".join))
+@example("a\x01")  # its length has the byte that ends a value
+@example("a\x01b\x02a\x01\x02a")
+def test_the_values_are_those_of_the_decoded_properties(text: str) -> None:
+    message = Message("T", b"")
+    frame = record._frame_of("T", message.born_host, message.store_host)
+    data = bytes(record._framed(message, frame, text))
+    properties = record.decode(data).message.properties
+    values = record.property_values(data, [record.property_marker(name) for name in NAMES])
+    assert [value and value.decode() for value in values] == [properties.get(name) for name in NAMES]
