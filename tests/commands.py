@@ -23,5 +23,5 @@ def mqproof(*arguments: object) -> CompletedProcess[str]:
         except SystemExit as ended:
             code = ended.code
     assert isinstance(code, int)
-    printed = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    printed = (stream.buffer.getvalue().decode() for stream in (out, err))
     return CompletedProcess(typed, code, *printed)
