@@ -26,7 +26,7 @@ from mqproof.spec.tlc.values import State
 
 LAYER: Final = "tla"
 
-_BRIEF_STATES: Final = 10_000
+_BRIEF_STATES: Final = 20_000
 """The number of states below which a run is too short for the JVM's second compiler to be useful.
 
 A run that stops at a violation is counted as short too.

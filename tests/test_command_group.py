@@ -13,14 +13,14 @@ import typer
 
 from mqproof import cli
 from mqproof.command_group import laid_out
+from tests.commands import mqproof
 
 MQPROOF = (sys.executable, "-m", "mqproof")
 
 
-def mqproof(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [*MQPROOF, *arguments]
+def completion(**environment: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    return subprocess.run(MQPROOF, capture_output=True, text=True, timeout=120, check=False, env=env)
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
@@ -132,7 +132,7 @@ def test_the_version_is_printed() -> None:
 )
 def test_the_shell_completes_commands_and_options(words: str, completed: list[str]) -> None:
     last = str(len(words.split()) - 1)
-    done = mqproof(COMP_WORDS=words, COMP_CWORD=last, _MQPROOF_COMPLETE="complete_bash")
+    done = completion(COMP_WORDS=words, COMP_CWORD=last, _MQPROOF_COMPLETE="complete_bash")
     assert (done.returncode, done.stdout.split()) == (0, completed)
 
 

@@ -55,13 +55,13 @@ _FOR_PEOPLE: Final = frozenset({"__repr__", "__str__"})
 
 def _negate_condition(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.If | ast.While | ast.IfExp):
-        yield _changed(node, test=ast.UnaryOp(ast.Not(), copy.deepcopy(node.test)))
+        yield _changed(node, test=ast.UnaryOp(ast.Not(), node.test))
 
 
 def _drop_condition(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.BoolOp):
         for dropped in range(len(node.values)):
-            rest = [copy.deepcopy(each) for at, each in enumerate(node.values) if at != dropped]
+            rest = [each for at, each in enumerate(node.values) if at != dropped]
             yield rest[0] if len(rest) == 1 else _changed(node, values=rest)
 
 
@@ -113,7 +113,7 @@ def _swap_arguments(node: ast.AST) -> Iterator[ast.AST]:
         return
     if not (isinstance(node.func, ast.Name) and node.func.id in _COMMUTATIVE):
         for at in range(len(node.args) - 1):
-            args = [copy.deepcopy(each) for each in node.args]
+            args = list(node.args)
             if ast.dump(args[at]) == ast.dump(args[at + 1]):
                 continue
             args[at], args[at + 1] = args[at + 1], args[at]
@@ -129,7 +129,7 @@ def _return_early(node: ast.AST) -> Iterator[ast.AST]:
         and node.name != "__init__"
         and not any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
     ):
-        yield _changed(node, body=[ast.Return(value=None), *copy.deepcopy(node.body)])
+        yield _changed(node, body=[ast.Return(value=None), *node.body])
 
 
 def _swallow_exception(node: ast.AST) -> Iterator[ast.AST]:
@@ -308,4 +308,6 @@ def _text(node: ast.AST) -> str:
         return f"def {node.name}: {ast.unparse(node.body[0]).splitlines()[0]}"
     if isinstance(node, ast.ExceptHandler):
         return f"except: {ast.unparse(node.body[0]).splitlines()[0]}"
-    return ast.unparse(ast.fix_missing_locations(copy.deepcopy(node))).splitlines()[0]
+    if isinstance(node, ast.If | ast.While):
+        node = _changed(node, body=[ast.Pass()], orelse=[])  # only the first line is read
+    return ast.unparse(node).splitlines()[0]

@@ -12,7 +12,7 @@ from mqproof.spec.tlc.run import Job, Outcome, run
 from mqproof.spec.tlc.shared_java import JavaEndedError, SharedJava, can_share, is_shareable
 from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
 
-_SHARED_MIN: Final = 8
+_SHARED_MIN: Final = 4
 """The number of jobs from which a Java that runs them one after another takes less time than one for each."""
 
 

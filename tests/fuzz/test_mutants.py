@@ -16,7 +16,14 @@ AT_A_SEED = {name for name in MUTANTS if MUTANTS[name] is simulation.MUTANTS.get
 """Mutants that test_simulation.py kills at their recorded seeds in every run."""
 DEEP = pytest.mark.deep("a campaign needs up to 14 CPU seconds to find such a seed again")
 DEEP_CLUSTER = pytest.mark.deep("1 CPU second; test_cluster_rot.py judges the same points in every run")
-SLOW = {"MissingSegmentAccepted", "PositionIgnored", "FailedRestSkipped", "CheckpointAhead"}
+SLOW = {
+    "CheckpointAhead",
+    "FailedFsyncCounts",
+    "FailedRestSkipped",
+    "LostQueueUnnoticed",
+    "MissingSegmentAccepted",
+    "PositionIgnored",
+}
 DEEP_SLOW = pytest.mark.deep("1 to 9 CPU seconds; the same invariant detects another mutant in every run")
 
 

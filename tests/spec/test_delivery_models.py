@@ -7,8 +7,8 @@ Method: real TLC on the configuration of the counterexample, or of the mutant.
 import pytest
 
 from mqproof.report.model import Verdict
-from mqproof.spec.model_file import Question, load
-from mqproof.spec.models import Answer, ask
+from mqproof.spec.model_file import load
+from mqproof.spec.models import Answer, ask_all
 
 MODELS = load()
 
@@ -22,26 +22,32 @@ EXPECTED_ACTIONS = {
 }
 
 
-def run_model(name: str) -> Answer:
-    def has_name(question: Question) -> bool:
-        return question.name == name
+REFINEMENTS = ("FlushAnsweredTwice", "GroupCorrectedForward")
 
-    return ask(
-        MODELS, next(q for questions in MODELS.questions.values() for q in filter(has_name, questions))
-    )
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Answer]:
+    """The answers to all questions of this module: eight runs of TLC that share a Java."""
+    names = {*EXPECTED_ACTIONS, *REFINEMENTS}
+    asked = [q for questions in MODELS.questions.values() for q in questions if q.name in names]
+    return {answer.question.name: answer for answer in ask_all(MODELS, asked)}
 
 
 @pytest.mark.parametrize("name", EXPECTED_ACTIONS)
-def test_the_counterexample_contains_the_documented_actions_in_order(name: str) -> None:
-    answer = run_model(name)
+def test_the_counterexample_contains_the_documented_actions_in_order(
+    name: str, answers: dict[str, Answer]
+) -> None:
+    answer = answers[name]
     assert [result.verdict for result in answer.results] == [Verdict.HELD]
     assert answer.trace is not None
     actions = iter([step.action for step in answer.trace.steps])
     assert all(action in actions for action in EXPECTED_ACTIONS[name])
 
 
-@pytest.mark.parametrize("name", ["FlushAnsweredTwice", "GroupCorrectedForward"])
-def test_a_step_that_delivery_does_not_allow_violates_the_refinement(name: str) -> None:
-    answer = run_model(name)
+@pytest.mark.parametrize("name", REFINEMENTS)
+def test_a_step_that_delivery_does_not_allow_violates_the_refinement(
+    name: str, answers: dict[str, Answer]
+) -> None:
+    answer = answers[name]
     assert answer.question.violates == "RefinesDelivery"
     assert [result.verdict for result in answer.results] == [Verdict.HELD]

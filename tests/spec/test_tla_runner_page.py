@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.spec import tlc
+from tests.commands import mqproof
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "tla-runner.md").read_text(encoding="utf-8")
@@ -33,13 +34,13 @@ COMMANDS = [line.partition("#") for line in block("sh").splitlines()]
 
 
 @pytest.mark.parametrize(("command", "code"), [(c.strip(), int(code or 0)) for c, _, code in COMMANDS])
-def test_each_command_on_the_page_exits_with_the_stated_code(command: str, code: int, example: Path) -> None:
+def test_each_command_on_the_page_exits_with_the_stated_code(
+    command: str, code: int, example: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program, *arguments = shlex.split(command)
     assert program == "mqproof"
-    done = subprocess.run(
-        [sys.executable, "-m", "mqproof", *arguments],
-        cwd=example, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    monkeypatch.chdir(example)
+    done = mqproof(*arguments)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

@@ -56,9 +56,8 @@ class Writer:
         block = next(self._blocks)
         for (queue, table), rows in self._rows.items():
             folder = self._blocks_folder / str(queue) / table
-            folder.mkdir(parents=True, exist_ok=True)
             for name, array in _arrays(table, rows):
-                np.save(folder / f"{name}.{block:06}.npy", array, allow_pickle=False)
+                _save(folder / f"{name}.{block:06}.npy", array)
         self._rows.clear()
         self._pending = 0
 
@@ -69,14 +68,13 @@ class Writer:
             self._flush()
         for queue, name in [(-1, "lines"), *((q, t) for q in self.queues.values() for t in TABLES)]:
             folder = self.folder / name if queue < 0 else self.folder / str(queue) / name
-            folder.mkdir(parents=True)
             for column, array in _arrays(name, self._rows.pop((queue, name), [])):
                 file = folder / f"{column}.npy"
-                blocks = sorted((self._blocks_folder / str(queue) / name).glob(f"{column}.*"))
-                if blocks:
+                found = (self._blocks_folder / str(queue) / name).glob(f"{column}.*") if is_long else ()
+                if blocks := sorted(found):
                     _join(blocks, file)
                 else:
-                    np.save(file, array, allow_pickle=False)
+                    _save(file, array)
         shutil.rmtree(self._blocks_folder, ignore_errors=True)
         header = Header(names=list(self.names), queues=list(self.queues))
         (self.folder / "columns.json").write_bytes(msgspec.json.encode(header))
@@ -90,10 +88,16 @@ def _arrays(table: str, rows: list[Sequence[Any]]) -> Iterator[tuple[str, Array]
         yield name, np.array(column, kind if column or kind != "S" else "S1")
 
 
+def _save(file: Path, array: Array) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.save(file, array, allow_pickle=False)
+
+
 def _join(blocks: list[Path], file: Path) -> None:
     """Write the blocks of a column to one file; texts get the width of the longest."""
     parts: list[Array] = [np.load(block, mmap_mode="r", allow_pickle=False) for block in blocks]
     widest = max((part.dtype for part in parts), key=lambda dtype: dtype.itemsize)
+    file.parent.mkdir(parents=True, exist_ok=True)
     joined = np.lib.format.open_memmap(file, "w+", widest, (sum(map(len, parts)),))
     at = 0
     for part in parts:

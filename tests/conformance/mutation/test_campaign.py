@@ -63,6 +63,13 @@ def test_campaign_keeps_verdicts_and_names_unreached_lines(
     assert len(tasks) > 2 * before, "a verdict under another seed is used"
 
 
+@pytest.fixture
+def same_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all code have one digest: to read it takes longer than the rest of these tests."""
+    monkeypatch.setattr(campaign, "_digest", lambda _: "")
+
+
+@pytest.mark.usefixtures("same_code")
 @pytest.mark.parametrize(
     ("outcome", "kept_cpu_s", "cpu_s", "is_judged"),
     [
@@ -83,6 +90,7 @@ def test_a_survivor_is_judged_again_with_more_time(
     assert campaign._Kept(Campaign(tmp_path)).verdict("m") == kept.verdict("m")
 
 
+@pytest.mark.usefixtures("same_code")
 @pytest.mark.parametrize(
     ("examples", "original", "expected"),
     [
@@ -110,6 +118,7 @@ def test_a_suite_that_fails_on_the_original_code_in_the_same_way_detects_nothing
     assert len(originals) == (examples == 100), "the original code is judged once"
 
 
+@pytest.mark.usefixtures("same_code")
 def test_a_case_that_fails_on_the_original_code_detects_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
-SEEDS = {"commit-goes-back": 7}
+SEEDS = {"ack-before-flush": 1, "commit-goes-back": 7, "not-dispatched-again": 1, "offsets-not-persisted": 2}
 """Seeds that detect a mutant by an early example; the others have the seed 0."""
 SLOW = {"ack-of-the-next-flush", "torn-text-accepted", "no-room-for-a-filler", "store-time-goes-back"}
 """Rarely detected mutants: the second after 124 examples, 19 CPU seconds.

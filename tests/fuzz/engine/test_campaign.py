@@ -15,6 +15,7 @@ from mqproof.fuzz.engine.campaign import Campaign, WorkerError
 from mqproof.fuzz.engine.findings import load
 from mqproof.fuzz.targets import UnknownTargetError
 from mqproof.report.model import Verdict
+from tests.commands import mqproof
 
 
 def canary(tmp_path: Path, *, workers: int = 1, executions: int = 30_000, target: str = "canary") -> Campaign:
@@ -34,7 +35,7 @@ def ignore(outcome: campaigns.Outcome) -> None:
     pass
 
 
-def mqproof(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from mqproof.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
@@ -67,7 +68,7 @@ def test_an_invariant_that_no_input_tested_is_unknown(tmp_path: Path) -> None:
 def test_the_command_line_runs_reports_and_replays_a_campaign(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     findings = tmp_path / "findings"
-    run = mqproof(
+    run = process(
         *("fuzz", "run", "canary", "--seed", "3", "--executions", "10000", "--engine", "python"),
         *("--findings", findings, "--json", report),
     )
@@ -78,7 +79,7 @@ def test_the_command_line_runs_reports_and_replays_a_campaign(tmp_path: Path) ->
     assert line.endswith(f"replay: mqproof fuzz replay {path}")
     assert json.loads(report.read_text())["verdict"] == "violated"
 
-    replay = mqproof("fuzz", "replay", path)
+    replay = process("fuzz", "replay", path)
     assert replay.returncode == 1, replay.stderr
     assert "finding canary CanaryAlive: the canary is dead (the same)" in replay.stdout
 
@@ -154,7 +155,7 @@ def test_requesting_atheris_without_having_it_is_a_missing_tool() -> None:
 
 @pytest.mark.skipif(not atheris_search.available(), reason="atheris is not installed")
 def test_atheris_respects_its_limits(tmp_path: Path) -> None:
-    run = mqproof(
+    run = process(
         *("fuzz", "run", "remoting-decode", "--engine", "atheris", "--seed", "1"),
         *("--executions", "500", "--findings", tmp_path / "findings"),
     )

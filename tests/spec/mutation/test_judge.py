@@ -51,7 +51,7 @@ def mutant(before: str, after: str) -> Mutant:
             "not the union",
         ),
         ("Drop == owner # NoNode /\\", "Drop == /\\", Noticed.LABELS, "steps more, 0 fewer"),
-        ("\n    \\/ Drop\n", "\n", Noticed.WITNESS, "Drop"),
+        pytest.param(*("\n    \\/ Drop\n", "\n", Noticed.WITNESS, "Drop"), marks=DEEP),
         pytest.param(
             *("log' = <<[node |-> n, by |-> by]>>", "log' = <<[node |-> owner, by |-> by]>>"),
             *(Noticed.NOT, ""),

@@ -15,8 +15,8 @@ from mqproof.spec.tlc.shared_java import SharedJava
 from mqproof.spec.tlc.toolbox import Toolbox
 from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
 
-COUNTER = Job("Counter", CONFIG, LIBRARIES)
-LOST = Job("Lost", CONFIG, LIBRARIES)
+COUNTER = Job("Counter", CONFIG, LIBRARIES, brief=True)
+LOST = Job("Lost", CONFIG, LIBRARIES, brief=True)
 
 
 def test_results_have_the_order_of_the_jobs_and_a_failed_job_does_not_affect_others() -> None:
@@ -44,8 +44,8 @@ def test_many_jobs_share_a_java_and_one_without_a_verdict_runs_again_on_its_own(
 
     monkeypatch.setattr(parallel, "SharedJava", start)
     monkeypatch.setattr(parallel, "run", run_alone)
-    *others, lost = run_each([*[COUNTER] * 7, LOST], cores=1)
-    assert [outcome.distinct for outcome in others if isinstance(outcome, Outcome)] == [DISTINCT] * 7
+    *others, lost = run_each([*[COUNTER] * 3, LOST], cores=1)
+    assert [outcome.distinct for outcome in others if isinstance(outcome, Outcome)] == [DISTINCT] * 3
     assert isinstance(lost, TlcError)
     assert len(started) == 1
     assert alone == ["Lost"]
@@ -69,7 +69,7 @@ def test_long_jobs_run_first_in_a_java_that_ends_before_the_brief_ones(
             events.append(f"close {self.brief}")
 
     monkeypatch.setattr(parallel, "SharedJava", Recorded)
-    outcomes: list[Any] = list(run_each([replace(COUNTER, brief=True), COUNTER] * 4, cores=1))
+    outcomes: list[Any] = list(run_each([COUNTER, replace(COUNTER, brief=False)] * 4, cores=1))
     assert outcomes == ["outcome"] * 8
     long, brief = ["brief False in False"] * 4, ["brief True in True"] * 4
     assert events == [*long, "close False", *brief, "close True"]
@@ -77,13 +77,13 @@ def test_long_jobs_run_first_in_a_java_that_ends_before_the_brief_ones(
 
 def test_closing_the_results_early_starts_no_more_runs() -> None:
     started = threading.Semaphore(0)
-    answers = run_each([LOST, *[COUNTER] * 50], cores=2, on_start=lambda _: started.release())
+    answers = run_each([LOST, *[COUNTER] * 9], cores=2, on_start=lambda _: started.release())
     next(answers)
     answers.close()
     count = 0
     while started.acquire(blocking=False):
         count += 1
-    assert count < 51
+    assert count < 10
 
 
 def test_a_run_that_waits_for_both_cores_is_not_overtaken() -> None:

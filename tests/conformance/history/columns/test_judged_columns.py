@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import lines as of
-from mqproof.conformance.history.columns import conversion, sieve, writer
+from mqproof.conformance.history.columns import conversion, sieve, tables, writer
 from mqproof.conformance.history.columns.conversion import read_columns, write_columns
 from mqproof.conformance.history.columns.judged_columns import Found, fingerprints, judge_columns
-from mqproof.conformance.history.columns.tables import Columns
+from mqproof.conformance.history.columns.tables import Array, Columns
 from mqproof.conformance.history.exact_delivery import ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.lines import (
@@ -53,6 +53,14 @@ IMPLIED: Final = {
 """Conditions without which the sieve would fail, or which others imply, and why they exist."""
 
 
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep arrays in memory: a folder has more than 100 files, which cost ten times more than the judging."""
+    arrays: dict[Path, Array] = {}
+    monkeypatch.setattr(writer, "_save", arrays.__setitem__)
+    monkeypatch.setattr(tables, "_load", arrays.__getitem__)
+
+
 def _in_columns(lines: list[Line], folder: Path, processes: int = 1) -> Found:
     write_columns(lines, "h.jsonl", folder / "h.columns")
     return judge_columns(folder / "h.columns", processes)
@@ -81,6 +89,7 @@ def test_all_queues_of_a_healthy_history_are_judged_from_columns(setup: SetupVal
     assert sum(finding.verdict is Verdict.HELD for finding, _ in found.findings.values()) > 25
 
 
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("name", INJECTED)
 def test_an_injected_anomaly_is_found_in_columns_as_in_lines(name: str, tmp_path: Path) -> None:
     world = clean(5, 16)
@@ -98,6 +107,7 @@ def test_a_history_with_a_gap_is_refused_and_leaves_no_folder(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
 def test_an_event_with_a_known_cause_is_explained_in_columns_as_in_lines(
     explained: Callable[[ExactDelivery], None], tmp_path: Path
@@ -107,6 +117,7 @@ def test_an_event_with_a_known_cause_is_explained_in_columns_as_in_lines(
     assert _differences(record(world.lines), _in_columns(world.lines, tmp_path)) == []
 
 
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_changed_history_is_judged_from_columns_as_from_lines(seed: int, tmp_path: Path) -> None:
     lines = changed(seed)
@@ -127,6 +138,7 @@ def test_two_processes_find_what_one_process_finds(tmp_path: Path) -> None:
     assert _differences(record(lines), found) == []
 
 
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("condition", CHANGES)
 def test_a_sieve_without_a_condition_finds_something_else(
     condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -181,6 +193,7 @@ def test_rows_in_several_blocks_are_joined(tmp_path: Path, monkeypatch: pytest.M
     ] == []
 
 
+@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("elsewhere", ["queue", "retry", "recall", "offset id"])
 def test_a_queue_whose_ids_are_elsewhere_is_judged_from_lines(elsewhere: str, tmp_path: Path) -> None:
     edit = Edit(healthy(1, 10).lines)

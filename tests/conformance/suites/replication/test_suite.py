@@ -23,7 +23,7 @@ def silent(*_: int) -> None:
 
 
 def test_our_pair_holds_every_invariant_of_replication() -> None:
-    part = RUN(RunOptions("impl", examples=4), silent)
+    part = RUN(RunOptions("impl", seed=8, examples=4), silent)
     assert {each.id: each.verdict for each in part.results} == dict.fromkeys(CHECKERS, Verdict.HELD)
     assert all(each.counts["pairs"] == 4 for each in part.results)
     assert part.looked_at["operations"] > 0
