@@ -17,6 +17,7 @@ _FOLDERS_LEFT_OUT = (
     "adapters/scripted_members",
     "mutation",
     "client_scenarios",
+    "history/injected",
 )  # fmt: skip
 _STEPPED = "conformance/subjects/stepped"
 _STEPPED_AND_THERE = (
