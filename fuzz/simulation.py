@@ -51,11 +51,12 @@ _GROUP_PROGRAMS: Final = (
     raft_program.toppling_program,
     raft_program.rejoining_program,
     raft_program.late_vote_program,
+    raft_program.partial_cut_program,
 )
 
 
 def _group_program(seed: int) -> bytes:
-    """Return the program of a seed: every fourth one is random, the others reveal rare defects."""
+    """Return the program of a seed: every fifth one is random, the others reveal rare defects."""
     make = _GROUP_PROGRAMS[seed % len(_GROUP_PROGRAMS)]
     return make(seed // len(_GROUP_PROGRAMS))
 

@@ -122,11 +122,11 @@ def stand_again(config: Config, state: State, node: str) -> State | None:
 
 
 def may_vote_for(config: Config, state: State, voter: str, candidate: str) -> bool:
-    """MayVoteFor: a follower waits for its leader, unless this leader asked the candidate to take over."""
+    """MayVoteFor: a follower waits for its leader, unless that one stepped down or asked for a takeover."""
     p, n = config.nodes.index(voter), config.nodes.index(candidate)
     if state.term[p] >= state.term[n]:
         return False
-    return state.role[p] != "FOLLOWER" or state.leader[n] == state.leader[p]
+    return state.role[p] != "FOLLOWER" or state.leader[p] in (candidate, state.leader[n])
 
 
 def elected(config: Config, state: State, node: str, voters: tuple[str, ...]) -> State | None:

@@ -172,8 +172,12 @@ OBSERVED: Final = by_name(
         "mqproof.impl.dledger.log_replication:Leading._parted", nothing,
     ),
     Mutant(
-        "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",
+        "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "RAFT-9",
         "mqproof.impl.dledger.election:Election.heart_beat_answered", _counted_from_the_answer,
+    ),
+    Mutant(
+        "voter-does-not-wait", "a follower that hears its leader votes in a later term", "RAFT-9",
+        "mqproof.impl.dledger.election:Election._waits_for_another", nothing,
     ),
     Mutant(
         "checksum-not-checked", "a start accepts a ledger entry whose checksum does not match", "SPEC-1",

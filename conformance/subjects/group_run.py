@@ -114,10 +114,15 @@ class GroupClient:
         self.operations.append(end)
         return end
 
-    async def ask_for_vote(self, member: str, term: int, candidate: str) -> VoteResult | None:
-        """Ask for a vote as a candidate that has a better log than any member."""
+    async def ask_for_vote(
+        self, member: str, term: int, candidate: str, leader: str | None = None
+    ) -> VoteResult | None:
+        """Ask for a vote as a candidate that has a better log than any member.
+
+        A follower of the named leader does not wait for it.
+        """
         request = VoteRequest(
-            self._group, member, candidate, term=term, ledger_end_index=_FAR, ledger_end_term=term
+            self._group, member, candidate, leader, term, ledger_end_index=_FAR, ledger_end_term=term
         )
         answer = await self._ask(request, VoteResponse)
         if answer is None:
@@ -288,6 +293,8 @@ class _Run:
             await self._votes(chance.choice(running))
         elif drawn < 0.92:
             await self._answer_late()
+        elif drawn < 0.96:
+            await self._cut_one_link()
         else:
             await asyncio.sleep(chance.choice((1, 8)))
 
@@ -339,12 +346,30 @@ class _Run:
         self._internet.heal(back)
         await asyncio.sleep(0.05)
         self._internet.cut(back)
+        await self._read_from_all()
+        self._internet.heal()
+
+    async def _cut_one_link(self) -> None:
+        """Cut one follower off from its leader only, and read from all members meanwhile."""
+        leader = await self._all_run()
+        if leader is None:
+            return
+        await self._append(1)
+        await asyncio.sleep(_POLL_S)  # the follower has the entry
+        follower = self._chance.choice([name for name in MEMBERS if name != leader])
+        hosts = self._machines[leader].host, self._machines[follower].host
+        self._note(f"{leader} and {follower} do not reach each other")
+        self._internet.cut((hosts, hosts[::-1]))
+        await self._read_from_all()
+        self._internet.heal()
+
+    async def _read_from_all(self) -> None:
+        """Read from all members until another one than the leader may lead."""
         end_s = self._loop.time() + _LEASE_S
         while self._loop.time() < end_s:
             for name in MEMBERS:
                 await self._client.read(name, 0)
             await asyncio.sleep(0.1)
-        self._internet.heal()
 
     async def _votes(self, member: str) -> None:
         """Ask a member for its vote in a new term as two candidates, with a kill in between."""
@@ -353,7 +378,7 @@ class _Run:
             return
         first, second = self._chance.sample([name for name in MEMBERS if name != member], 2)
         term = claim.term + 1
-        await self._client.ask_for_vote(member, term, first)  # it enters the term
+        await self._client.ask_for_vote(member, term, first, claim.leader)  # it enters the term
         await self._client.ask_for_vote(member, term, first)
         if self._chance.random() < 0.5:
             self.kill(member, power=self._chance.random() < 0.5)

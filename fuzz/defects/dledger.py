@@ -332,6 +332,13 @@ MUTANTS: Final = (
         "log_replication:Following._learn_commit",
         _nothing,
     ),
+    _mutant(
+        "VoterDoesNotWait",
+        "a follower that hears its leader votes for a candidate of a later term",
+        "ReadsCurrent",
+        "election:Election._waits_for_another",
+        _nothing,
+    ),
 )
 
 SELDOM: Final = (

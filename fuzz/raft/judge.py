@@ -158,6 +158,14 @@ def committed_stable(history: History, member: str, index: int) -> None:
             committed.append(Judged(log[at], leads))
 
 
+def reads_current(history: History, member: str, term: int) -> None:
+    """Check that no later leader has committed an entry while this leader may answer a client."""
+    history.checked["ReadsCurrent"] += 1
+    latest = history.committed[-1].by if history.committed else term
+    if latest > term:
+        raise Finding("ReadsCurrent", f"{member} may serve in term {term}; a leader of {latest} committed")
+
+
 def recovered_prefix(history: History, member: str, entries: list[Entry]) -> None:
     """Check that a member recovers an unaltered prefix of its entries.
 

@@ -70,9 +70,8 @@ def toppling_program(seed: int) -> bytes:
     chance = Random(f"topple {seed}")
     one_by_one = 128 | chance.choice((0, 32, 64))
     slow = 64 | chance.choice((1, 2, 3))
-    topple = bytes((_TOPPLE, chance.randrange(256), 8, 79))
-    again = bytes((_TOPPLE, chance.randrange(256), 90, 79))
-    return seed.to_bytes(8, "little")[:4] + bytes((one_by_one, slow)) + topple + again
+    topples = b"".join(bytes((_TOPPLE, chance.randrange(256), at, 79)) for at in (8, 90, 170, 250))
+    return seed.to_bytes(8, "little")[:4] + bytes((one_by_one, slow)) + topples
 
 
 def rejoining_program(seed: int) -> bytes:
@@ -92,6 +91,17 @@ def late_vote_program(seed: int) -> bytes:
     slow = 64
     votes = b"".join(bytes((_LATE_VOTE, chance.randrange(256), at, 79)) for at in (8, 60, 120))
     return seed.to_bytes(8, "little")[:4] + bytes((0, slow)) + votes
+
+
+def partial_cut_program(seed: int) -> bytes:
+    """Return the program of a seed in which a follower loses only the link to its leader, several times.
+
+    Nothing is sent meanwhile, so that the log of the follower is as good as any.
+    """
+    chance = Random(f"partial cut {seed}")
+    five = chance.choice((0, 7))
+    cuts = b"".join(bytes((_PARTIAL_CUT, chance.randrange(256), at, 59)) for at in (40, 110, 180))
+    return seed.to_bytes(8, "little")[:4] + bytes((five, chance.choice((0, 64)))) + cuts
 
 
 class Run:
@@ -117,6 +127,7 @@ class Run:
         self._names = tuple(self.group.nodes)
         self._load = _LOADS[self._size // 32 % 4]
         self._messages = 0
+        self._quiet_until_ms = 0.0
 
     @property
     def seconds(self) -> float:
@@ -143,8 +154,9 @@ class Run:
         self._calm()
 
     def _send_later(self) -> None:
-        self._messages += 1
-        self.group.send(b"%d " % self._messages + b"x" * (self._messages % _BODY_BYTES))
+        if self.group.now_ms >= self._quiet_until_ms:
+            self._messages += 1
+            self.group.send(b"%d " % self._messages + b"x" * (self._messages % _BODY_BYTES))
         self.group.after(1000 / self._load, self._send_later)
 
     def _plan(self, kind: int, selector: int, at: int, length: int) -> None:
@@ -415,6 +427,23 @@ def _late_vote(run: Run, selector: int, until_ms: float) -> None:
     kill()
 
 
+def _partial_cut(run: Run, selector: int, until_ms: float) -> None:
+    """Cut the link between a follower and its leader, while nothing is sent. Both reach the others."""
+    group = run.group
+    run._quiet_until_ms = until_ms
+
+    def cut() -> None:
+        leader = _leading(group)
+        if leader is None:
+            _again(group, until_ms, cut)
+            return
+        followers = [name for name in run._names if name != leader]
+        follower = followers[selector % len(followers)]
+        run._cut({(leader, follower), (follower, leader)}, until_ms)
+
+    group.after(1_000.0, cut)  # the entries in transit arrive first
+
+
 def _slow(group: Group, links: list[tuple[str, str]], late_ms: float, for_ms: float) -> None:
     def end() -> None:
         for link in links:
@@ -458,7 +487,14 @@ _TOPPLE: Final = 255
 _EXPIRE: Final = 254
 _REJOIN: Final = 253
 _LATE_VOTE: Final = 252
-_OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire, _REJOIN: _rejoin, _LATE_VOTE: _late_vote}
+_PARTIAL_CUT: Final = 251
+_OTHERS: Final = {
+    _TOPPLE: _topple,
+    _EXPIRE: _expire,
+    _REJOIN: _rejoin,
+    _LATE_VOTE: _late_vote,
+    _PARTIAL_CUT: _partial_cut,
+}
 """Faults with fixed numbers, which were added later: the numbers of the other faults must not change."""
 _FAULTS: Final = (
     _kill,

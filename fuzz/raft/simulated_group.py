@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from mqproof.fuzz.raft.judge import History, Seen
+from mqproof.fuzz.raft.judge import History, Seen, reads_current
 from mqproof.impl.dledger.changes import Change, Committed, SteppedDown
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
@@ -102,6 +102,8 @@ class Group:
     chance: Random = field(init=False)
     steps: int = 0
     sent: int = 0
+    leases_hold_from_ms: float = 0.0
+    """Until then a leader may count the answer of a member that restarted, or a clock has been set."""
     _queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _number: int = 0
 
@@ -160,6 +162,7 @@ class Group:
             self._die(name, None if isinstance(error, OSError) else self.chance)
             self.after(_AGAIN_MS, lambda: self.start(name))
             return
+        self._doubt_leases(node.config.give_up_ms)
         node.is_flushing = False
         node.paused_until = 0.0
         ledger = node.member.ledger
@@ -225,8 +228,12 @@ class Group:
         """Change the node's clock by `by_ms`."""
         node = self.nodes[name]
         node.skew_ms += by_ms
+        self._doubt_leases(node.config.give_up_ms + abs(by_ms))
         if node.member is not None:
             self._wake(node)
+
+    def _doubt_leases(self, for_ms: float) -> None:
+        self.leases_hold_from_ms = max(self.leases_hold_from_ms, self.now_ms + for_ms)
 
     def _die(self, name: str, kept: Random | Image | None) -> None:
         node = self.nodes[name]
@@ -290,6 +297,16 @@ class Group:
             self._flush(node, member)
         if node.member is member:  # its disk may have ended it
             self._wake(node)
+        if self.now_ms >= self.leases_hold_from_ms:
+            self._judge_reads()
+
+    def _judge_reads(self) -> None:
+        """Judge every member that may answer a client now. Raises Finding."""
+        for node in self.nodes.values():
+            if node.member and node.paused_until <= self.now_ms:
+                core = node.member.core
+                if core.state.role is Role.LEADER and core.leads(self.now_ms + node.skew_ms):
+                    reads_current(self.history, node.name, core.state.term)
 
     def _send(self, source: str, target: str, request: Request, response: Response | None = None) -> None:
         chance, weather = self.chance, self.weather

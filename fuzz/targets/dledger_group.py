@@ -1,5 +1,6 @@
 """ElectionSafety, LeaderAppendOnly, LogMatching, LeaderCompleteness, CommittedStable, VoteOncePerTerm,
-RecoveredPrefix: they hold for a DLedger group under any faults of members, machines, clocks and network.
+RecoveredPrefix, ReadsCurrent: they hold for a DLedger group under any faults of members, machines, clocks and
+network.
 
 After the faults end, LeaderEventually, LogsConverge and NoAckedLost hold too. An input is a program for a
 group in simulation (fuzz/raft/program.py).
@@ -25,6 +26,7 @@ TARGET = partial(
         "CommittedStable": "an entry that a member considers committed was committed, and the member has it",
         "VoteOncePerTerm": "a member votes once per term, even after a restart",
         "RecoveredPrefix": "a member restarts with a prefix of its log, no entry altered or invented",
+        "ReadsCurrent": "no later leader has committed an entry while a leader may answer a client",
         "LeaderEventually": "once faults end, one member leads all others within a minute",
         "LogsConverge": "once faults end, all members have the same committed log within two minutes",
         "NoAckedLost": "an acknowledged entry is finally in the log of every member",

@@ -118,9 +118,10 @@ class Election:
         state.changes.append(Voted(state.self_id, state.term, Vote.ACCEPT))
         self._round = _Round(state.self_id, now + self._chance.uniform(*self._config.round_ms))
         end_term, end_index = state.end
+        asker = self._takeover.request.local_id if self._takeover else None
         for peer in self._config.peers:
             self._round.asked[peer] = state.ask(
-                VoteRequest, peer, ledger_end_index=end_index, ledger_end_term=end_term
+                VoteRequest, peer, asker, ledger_end_index=end_index, ledger_end_term=end_term
             )
         self._decide(now)
 
@@ -181,6 +182,8 @@ class Election:
             state.end,
             (state.term, state.voted_for, state.leader),
         )
+        if result is Vote.REJECT_TERM_NOT_READY and self._waits_for_another(request, now):
+            return
         if result is Vote.ACCEPT and self._is_taking_over(request):
             result = Vote.REJECT_TAKING_LEADERSHIP
         if result is Vote.ACCEPT:
@@ -192,6 +195,16 @@ class Election:
         state.answer(request, VoteResponse, vote_result=result)
         if result is Vote.REJECT_TERM_NOT_READY:
             self._candidate(request.term, Reason.VOTE, now, request.local_id)
+
+    def _waits_for_another(self, request: VoteRequest, now: float) -> bool:
+        """Return whether this follower hears a leader that may still answer clients.
+
+        It then leaves requests of later terms unanswered. Its leader answers no client if it asks for votes
+        itself, or has asked the candidate to take over: the request names the leader that did.
+        """
+        is_heard = now < self._leader_heard_at + self._config.give_up_ms
+        is_over = self._state.leader in (request.local_id, request.leader_id)
+        return self._state.role is Role.FOLLOWER and is_heard and not is_over
 
     def _is_taking_over(self, request: VoteRequest) -> bool:
         """Return whether this member takes over in the term of the request, with an equally good log.

@@ -148,13 +148,16 @@ class State:
 
     # -- messages
 
-    def ask(self, kind: Callable[..., M], member: str, **fields: object) -> M:
-        """Add a request to a member, with this term. It is sent when `requests` is taken."""
+    def ask(self, kind: Callable[..., M], member: str, asker: str | None = None, **fields: object) -> M:
+        """Add a request to a member, with this term. It is sent when `requests` is taken.
+
+        It names the leader. A candidate that takes over names the leader that asked it to.
+        """
         request = kind(
             group=self.config.group,
             remote_id=member,
             local_id=self.self_id,
-            leader_id=self.leader,
+            leader_id=self.leader or asker,
             term=self.term,
             **fields,
         )

@@ -32,6 +32,8 @@
 (*    deletion and snapshots, with their response codes, are left out.     *)
 (*  - Transfers and reads: LeaderLease models them; here a member that     *)
 (*    takes over gives up, and a leader may step down at any time.         *)
+(*  - Voters that wait for their leader: LeaderLease models them; here a   *)
+(*    request that a voter leaves unanswered is late or lost.              *)
 (*  - Clients: a message is sent once; any result other than success or    *)
 (*    NOT_LEADER (timeout, TERM_CHANGED, a broken connection) is           *)
 (*    "unknown".                                                           *)

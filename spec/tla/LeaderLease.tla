@@ -109,8 +109,8 @@ StandAgain(n) ==
     /\ UNCHANGED <<memory, network, commits>>
 
 \* A follower waits for its leader: it answers no candidate of a later term, unless the leader asked that one to
-\* take over.
-MayVoteFor(p, n) == term[p] < term[n] /\ (role[p] = "FOLLOWER" => leader[n] = leader[p])
+\* take over, or is that candidate, because it has stepped down then.
+MayVoteFor(p, n) == term[p] < term[n] /\ (role[p] = "FOLLOWER" => leader[p] \in {n, leader[n]})
 
 \* A vote confirms nothing: the voter waits for no leader yet.
 Elect(n, voters) ==
@@ -277,7 +277,8 @@ CommittedByQuorum ==
 NeverStuck ==
     /\ \A n \in Nodes :
         /\ ENABLED (Next /\ term'[n] = term[n] + 1 /\ role'[n] = "CANDIDATE")
-        /\ role[n] = "CANDIDATE" /\ (\A p \in Peers(n) : term[p] < term[n] /\ (role[p] = "FOLLOWER" => leader[p] = leader[n])) =>
+        /\ role[n] = "CANDIDATE"
+           /\ (\A p \in Peers(n) : term[p] < term[n] /\ (role[p] = "FOLLOWER" => leader[p] = leader[n] \/ leader[p] = n)) =>
             ENABLED (Next /\ role'[n] = "LEADER")
         /\ role[n] = "LEADER" =>
             /\ \A p \in Peers(n) : term[p] <= term[n] /\ p \notin answered[n] => ENABLED (Next /\ p \in answered'[n])

@@ -193,8 +193,9 @@ async def _votes_with_a_log(group: ScriptedGroup) -> None:
     await ask(VOTE, 3, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
     await ask(VOTE, 4, "n2", ledgerEndIndex=9, ledgerEndTerm=2)
     await ask(VOTE, 4, "n2", ledgerEndIndex=0, ledgerEndTerm=3)
-    await ask(VOTE, 4, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
-    await ask(VOTE, 4, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
+    await ask(VOTE, 4, "n2", timeout_s=0.25, ledgerEndIndex=1, ledgerEndTerm=3)
+    for _ in range(2):
+        await ask(VOTE, 4, "n2", leaderId="n1", ledgerEndIndex=1, ledgerEndTerm=3)
     await ask(PUSH, 4, "n2", **push(_COMPARED, 1, 3))
     group.heading("a vote is kept over a restart")
     group.kill_member()

@@ -110,8 +110,9 @@ async def _follows(group: ScriptedGroup) -> None:
     await asyncio.sleep(5.95)
     await ask(BEAT, 6, "n2")
     group.heading("a later term, and a vote in it")
+    await ask(VOTE, 7, timeout_s=0.25, ledgerEndIndex=-1, ledgerEndTerm=0)  # it waits for n2
     for _ in range(2):
-        await ask(VOTE, 7, ledgerEndIndex=-1, ledgerEndTerm=0)
+        await ask(VOTE, 7, leaderId="n2", ledgerEndIndex=-1, ledgerEndTerm=0)
     await asyncio.sleep(0.25)
     await ask(VOTE, 7, ledgerEndIndex=-1, ledgerEndTerm=0)
     await asyncio.sleep(7.0)

@@ -183,8 +183,14 @@ class SteppedGroup:
         member.term, member.voted_for = member.core.state.term, member.core.state.voted_for
 
     def _handle_vote(self, source: str, target: str, term: int) -> None:
-        """Deliver the vote request. A member that receives a later term ends its round immediately."""
-        self._deliver(self._last(VoteRequest, source, target, term))
+        """Deliver the vote request. A member that receives a later term ends its round immediately.
+
+        A follower has waited long enough for its leader: the model has no time.
+        """
+        request, voter = self._last(VoteRequest, source, target, term), self._members[target]
+        if voter.core.state.role is Role.FOLLOWER:
+            voter.now = voter.core.deadline()
+        self._deliver(request)
         self._deliver_answers(
             source, lambda request, response: _is_vote(response) and response.term > request.term
         )

@@ -6,6 +6,7 @@ committed, because no member shows it.
 """
 
 from collections.abc import Callable, Iterator
+from types import UnionType
 from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
@@ -166,25 +167,42 @@ def logs_converge(life: Life) -> Finding:
     return tally.finding("logs")
 
 
-def answers_of_members(life: Life) -> Finding:
-    """SPEC-1 ObservationExplained: a leader answers no client after a later leader has answered one.
+def reads_current(life: Life) -> Finding:
+    """RAFT-9 ReadsCurrent: a leader answers no read after a later leader has answered a client."""
+    tally = Tally()
+    _judge_order(life, tally, Read | Log)
+    return tally.finding("reads")
 
-    A leader steps down before its followers elect another one
-    (docs/reference/protocol/dledger.md, "Leadership"). A ledger of ours has the stated files and entries.
+
+def answers_of_members(life: Life) -> Finding:
+    """SPEC-1 ObservationExplained: a leader acknowledges no entry after a later leader has answered a client.
+
+    A ledger of ours has the stated files and entries.
     """
     tally = Tally()
-    latest = 0
     for step, operation in _numbered(life):
         if isinstance(operation, Recovered):
             tally.looked += 1
             for wrong in operation.wrong:
                 tally.found(f"step {step}: {wrong}")
-        if isinstance(operation, Append | Read | Log):
+    _judge_order(life, tally, Append)
+    return tally.finding("answers")
+
+
+def _judge_order(life: Life, tally: Tally, judged: type | UnionType) -> None:
+    """Find the judged answers that a leader gives after a leader of a later term has answered.
+
+    See docs/reference/protocol/dledger.md, "Leadership".
+    """
+    latest = 0
+    for step, operation in _numbered(life):
+        if not isinstance(operation, Append | Read | Log):
+            continue
+        if isinstance(operation, judged):
             tally.looked += 1
             if operation.term < latest:
                 tally.found(f"step {step}: {operation}; a leader of term {latest} has answered before")
-            latest = max(latest, operation.term)
-    return tally.finding("answers")
+        latest = max(latest, operation.term)
 
 
 CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
@@ -196,6 +214,7 @@ CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
     "RAFT-6": vote_once_per_term,
     "RAFT-7": leader_eventually,
     "RAFT-8": logs_converge,
+    "RAFT-9": reads_current,
     "SPEC-1": answers_of_members,
 }
 """The checkers by invariant id."""

@@ -7,11 +7,20 @@ import pytest
 
 from mqproof.fuzz import simulation, targets
 from mqproof.fuzz.raft.event_log import record
-from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge, no_acked_lost
+from mqproof.fuzz.raft.judge import (
+    History,
+    Judged,
+    Seen,
+    leader_eventually,
+    logs_converge,
+    no_acked_lost,
+    reads_current,
+)
 from mqproof.fuzz.raft.program import (
     Run,
     fault,
     late_vote_program,
+    partial_cut_program,
     random_program,
     rejoining_program,
     toppling_program,
@@ -49,7 +58,9 @@ def test_killing_each_new_leader_breaks_no_invariant() -> None:
         Run(toppling_program(seed), Counter()).run()
 
 
-@pytest.mark.parametrize("program", [rejoining_program, late_vote_program], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "program", [rejoining_program, late_vote_program, partial_cut_program], ids=lambda each: each.__name__
+)
 def test_a_directed_program_breaks_no_invariant(program: Callable[[int], bytes]) -> None:
     for seed in range(20):
         Run(program(seed), Counter()).run()
@@ -105,6 +116,27 @@ def test_a_group_of_five_tolerates_two_failures() -> None:
     assert roles.count(Role.LEADER) == 1
 
 
+def test_a_member_that_lost_only_its_link_to_the_leader_is_not_elected_and_then_returns() -> None:
+    for members in (3, 5):
+        group = Group(seed=4, members=members)
+        for name in group.nodes:
+            group.start(name)
+        group.run(20_000)
+        (leader,) = (name for name, role in _roles(group).items() if role is Role.LEADER)
+        follower = next(name for name in group.nodes if name != leader)
+        group.cut = {(leader, follower), (follower, leader)}
+        group.run(60_000)
+        assert len(group.history.winners) == 1, "the others wait for the leader"
+        assert _roles(group)[follower] is Role.CANDIDATE
+        group.cut.clear()
+        group.run(70_000)
+        assert sorted(_roles(group).values()) == [*[Role.FOLLOWER] * (members - 1), Role.LEADER]
+
+
+def _roles(group: Group) -> dict[str, Role]:
+    return {name: node.member.core.state.role for name, node in group.nodes.items() if node.member}
+
+
 def test_the_leadership_is_transferred_to_the_preferred_member() -> None:
     group = Group(seed=1, preferred=("n2",))
     for name in group.nodes:
@@ -142,6 +174,15 @@ def test_a_lost_acknowledged_entry_is_a_finding() -> None:
     with pytest.raises(Finding) as caught:
         no_acked_lost(group.history, "n0")
     assert caught.value.invariant == "NoAckedLost"
+
+
+def test_a_leader_that_may_serve_after_a_later_one_has_committed_is_a_finding() -> None:
+    history = History(("n0", "n1"), Counter())
+    reads_current(history, "n0", 1)
+    history.committed.append(Judged(Seen(2, 2, b""), 2))
+    with pytest.raises(Finding, match="n0 may serve in term 1; a leader of 2 committed") as caught:
+        reads_current(history, "n0", 1)
+    assert caught.value.invariant == "ReadsCurrent"
 
 
 def test_the_invariants_are_those_of_the_catalogue() -> None:

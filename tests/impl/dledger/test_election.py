@@ -365,3 +365,64 @@ def test_a_member_that_takes_over_votes_only_for_a_better_log(
     (answer,) = _answers(core, 210.0)
     assert isinstance(answer, VoteResponse)
     assert answer.vote_result is result
+
+
+# Followers that wait for their leader.
+
+
+def _asked(core: Core, candidate: str, now: float, leader: str | None = None) -> Vote | None:
+    """Ask for a vote in term 2 with an equally good log; return the answer, None if there is none."""
+    core.handle(VoteRequest("g", "n0", candidate, leader, 2, ledger_end_index=-1, ledger_end_term=0), now)
+    votes = [answer.vote_result for answer in _answers(core, now) if isinstance(answer, VoteResponse)]
+    return votes[0] if votes else None
+
+
+def test_a_follower_that_hears_its_leader_leaves_a_later_term_unanswered() -> None:
+    core = _following()
+    _heart_beat(core, "n1", 1, 300.0)
+    assert _asked(core, "n2", 299 + GIVE_UP) is None
+    assert (core.state.role, core.state.term) == (Role.FOLLOWER, 1)
+    assert core._election.deadline() == 300 + GIVE_UP
+    assert _asked(core, "n2", 300 + GIVE_UP) is Vote.REJECT_TERM_NOT_READY
+    assert (core.state.role, core.state.term) == (Role.CANDIDATE, 2)
+
+
+@pytest.mark.parametrize(("candidate", "leader"), [("n1", None), ("n2", "n1")])
+def test_a_follower_does_not_wait_for_a_leader_that_stepped_down_or_asked_for_a_takeover(
+    candidate: str, leader: str | None
+) -> None:
+    core = _following()
+    assert _asked(core, candidate, 200.0, leader) is Vote.REJECT_TERM_NOT_READY
+    assert _asked(core, candidate, 201.0, leader) is Vote.ACCEPT
+
+
+def test_a_follower_waits_although_the_candidate_names_another_member() -> None:
+    assert _asked(_following(), "n2", 200.0, "n2") is None
+
+
+def test_a_worse_log_is_refused_while_a_follower_waits() -> None:
+    core = _core(Ballot(1, None), (1, 1))
+    _heart_beat(core, "n1", 1, 100.0)
+    assert _asked(core, "n2", 200.0) is Vote.REJECT_EXPIRED_LEDGER_TERM
+
+
+def test_a_candidate_names_the_leader_only_in_a_takeover() -> None:
+    core = _following()
+    _take_leadership(core, -1, 200.0)
+    core.tick(250.0)
+    assert {each.leader_id for each in _votes(core, 250.0)} == {"n1"}
+    core.tick(2750.0)
+    core.tick(core._election.deadline())
+    assert {(each.term, each.leader_id) for each in _votes(core, 3250.0)} == {(2, "n1")}
+    core.handle(HeartBeatRequest("g", "n0", "n2", "n2", 3), 3300.0)
+    core.tick(3800.0)
+    assert {(each.term, each.leader_id) for each in _votes(core, 3800.0)} == {(3, None)}
+
+
+def test_a_leader_that_is_asked_for_a_vote_of_a_later_term_steps_down() -> None:
+    core, beats = _led()
+    for beat in beats:
+        _beaten(core, beat, 501.0)
+    asked = VoteRequest("g", "n0", "n2", None, 2, ledger_end_index=9, ledger_end_term=1)
+    core.handle(asked, 600.0)
+    assert (core.state.role, core.state.term) == (Role.CANDIDATE, 2)

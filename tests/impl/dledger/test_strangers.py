@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from mqproof.impl.dledger.rpc_bodies import (
     VoteRequest,
     VoteResponse,
 )
+from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode as FrameCode
 from mqproof.impl.remoting.command import Command, new_request
@@ -52,7 +54,8 @@ async def _after_votes(site: Site, term: int) -> tuple[list[int], list[bytes]]:
     await site.append(b"one")
     for name in NAMES:
         candidate = next(other for other in NAMES if other != name)
-        await _send(site, name, RequestCode.VOTE, _vote(name, candidate, term))
+        with suppress(RemotingError):  # a follower that hears its leader does not answer
+            await _send(site, name, RequestCode.VOTE, _vote(name, candidate, term))
     await site.append(b"two")
     for name in NAMES:
         await site.stop(name)
@@ -74,7 +77,7 @@ def test_a_vote_with_a_term_far_ahead_does_not_stop_the_group(term: int) -> None
     assert bodies == [b"one", b"two", b"three"]
 
 
-def test_a_vote_with_a_term_that_is_near_is_an_election_as_before() -> None:
+def test_a_vote_with_a_term_that_is_near_is_an_election() -> None:
     async def scenario(site: Site) -> tuple[list[int], list[bytes]]:
         async with asyncio.timeout(120):
             return await _after_votes(site, 1000)
