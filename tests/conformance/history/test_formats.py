@@ -52,7 +52,7 @@ def test_an_invalid_folder_of_columns_is_one_line_and_exit_code_2(source: Path, 
     assert (code, "0/sends/end.npy: not an array of numpy" in text) == (2, True)
 
 
-@pytest.mark.parametrize("option", [("--parts", 2), ("--orders", "o"), ("--certificates", "c")])
+@pytest.mark.parametrize("option", [("--parts", 2), ("--orders", "o")])
 def test_an_option_that_needs_lines_is_refused(option: tuple[str, object], tmp_path: Path) -> None:
     code, text = _run("check-history", tmp_path, *option)
-    assert (code, "convert them with --to jsonl" in text) == (2, True)
+    assert (code, "convert them with --from columns --to jsonl" in text) == (2, True)
