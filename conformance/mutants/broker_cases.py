@@ -15,7 +15,6 @@ from mqproof.impl.broker.requests import administrative_events
 from mqproof.impl.broker.requests.offset_commits import commit_offset
 from mqproof.impl.broker.state import queue_locks
 from mqproof.impl.broker.state.offsets import OffsetTable
-from mqproof.impl.filtering import predicates
 from mqproof.impl.remoting.batch import decode_batch
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.channel import Channel
@@ -27,7 +26,7 @@ _PROCESSORS: Final = f"{_BROKER}.processors"
 
 _hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, send._queue_id, send._messages
 _first_since, _scheduled = queries._first_since, delay.scheduled
-_whole, _status = predicates.whole, consumer_calls._status
+_status = consumer_calls._status
 _persist, _change = OffsetTable.persist, AclFile.change
 _emit, _Lease, _notify = administrative_events._emit, queue_locks._Lease, groups.notify
 
@@ -76,8 +75,12 @@ def _as_asked(_services: object, topic: Any) -> Any:
     return topic
 
 
-def _spaces_left_out(text: str, bits: int) -> int:
-    return _whole(text.strip(), bits)
+def _spaces_left_out(expression: Any, values: tuple[bytes | None, ...]) -> bool:
+    pairs = zip(expression.names, values, strict=True)
+    found: bool = expression.matches(
+        {name: value.decode().strip() for name, value in pairs if value is not None}
+    )
+    return found
 
 
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
@@ -192,7 +195,7 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "spaces-around-whole-numbers", "a text with spaces around it counts as a whole number",
-        "mqproof.impl.filtering.predicates:whole", _spaces_left_out,
+        "mqproof.impl.filtering.sql:Filter.matches_values", _spaces_left_out,
     ),
     _mutant(
         "clean-after-the-write", "an offset that is committed while the file is written counts as written",

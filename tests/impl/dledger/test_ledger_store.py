@@ -91,6 +91,8 @@ def test_stored_messages_are_read_across_segments_and_restarts() -> None:
         store = await site.leading()
         results = [await store.put(_message(f"m{number}" * 30)) for number in range(40)]
         before = bodies(store)
+        scanned = [stored.message.body.decode() for _, stored in store._ledger_log.scan(0) if stored]
+        assert scanned == before
         await store.stop()
         again = await site.leading()
         results.append(await again.put(_message("after")))

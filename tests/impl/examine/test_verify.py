@@ -61,7 +61,9 @@ def segment(folder: str, number: int) -> str:
 
 
 def poke(site: Site, path: str, offset: int, data: bytes) -> None:
-    site.disk.open(path).write(offset, data)
+    file = site.disk.open(path)
+    file.write(offset, data)
+    file.close()
 
 
 def test_an_undamaged_store_has_no_damage_and_everything_is_counted() -> None:

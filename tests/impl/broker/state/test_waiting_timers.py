@@ -38,6 +38,14 @@ def test_a_copy_replaces_its_original_and_that_of_a_finished_message_is_left_out
     assert len(made) == 1
 
 
+def test_only_the_time_of_the_last_copy_counts() -> None:
+    made = table(waiting(0, 30))
+    made.add(waiting(1, 50, original=0))
+    assert made.next_due_ms() == 50
+    assert made.take_due(49, 9, 500) == []
+    assert [one.place for one in made.take_due(50, 9, 500)] == [1]
+
+
 def test_a_key_names_all_copies_of_a_repeated_send() -> None:
     made = table(waiting(0, 30, key="K"), waiting(1, 40, key="K"), waiting(2, 50, key="L"))
     assert [one.place for one in made.named(("T", "K"))] == [0, 1]
