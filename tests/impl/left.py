@@ -15,4 +15,8 @@ async def nothing_left(loop: SimulatedLoop, *disks: SimulatedDisk) -> None:
     """Fail if a timer is set or a file is open after everything has stopped."""
     await asyncio.sleep(_ARRIVED_S)
     assert [timer for timer in loop.timers() if timer != _CLOSING] == []
+    no_open_file(*disks)
+
+
+def no_open_file(*disks: SimulatedDisk) -> None:
     assert [file.path for disk in disks for file in disk.opened] == []

@@ -111,8 +111,8 @@ def encode_batch(messages: Batch) -> list[bytearray]:
             body, properties = message.body, _properties_bytes(text)
             size = around_bytes + len(body) + len(properties)
             begin = _BEGIN.pack(size, magic, zlib.crc32(body) & 0x7FFFFFFF, queue_id, message.flag)
-            lengths = _LENGTH.pack(len(body)), len(properties).to_bytes(2, "big")
-            parts = (begin, shared, lengths[0], body, topic, lengths[1], properties)
+            body_bytes, properties_bytes = _LENGTH.pack(len(body)), len(properties).to_bytes(2, "big")
+            parts = (begin, shared, body_bytes, body, topic, properties_bytes, properties)
             records.append(bytearray().join(parts))
     except struct.error as error:
         raise ValueError(f"a number of a message is out of range: {error}") from None

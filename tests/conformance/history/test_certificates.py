@@ -14,31 +14,15 @@ import pytest
 from msgspec.structs import replace
 
 from mqproof.conformance.history import (
-    ahead_verifier,
-    call_verifier,
-    commit_verifier,
-    conflict_verifier,
-    delivery_verifier,
     drain_verifier,
     fates,
-    flicker_verifier,
-    lag_verifier,
     lines,
-    owner_verifier,
-    place_verifier,
-    poll_verifier,
-    pop_verifier,
-    range_verifier,
-    repetition_verifier,
-    return_verifier,
-    service_verifier,
     takeovers,
-    timer_verifier,
     undisturbed,
-    value_verifier,
     verification,
 )
 from mqproof.conformance.history.certificates import CERTIFIED, WITHOUT_REASON_MAX
+from mqproof.conformance.history.columns_verifier import VERIFIERS
 from mqproof.conformance.history.exact_delivery import LATER, ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED, parts, redelivery
 from mqproof.conformance.history.injected.parts import QUEUE
@@ -61,11 +45,6 @@ LINES_MAX = 150
 """The maximum number of lines of a verifier with `verification`, and of any module."""
 SHARED_LINES_MAX = 230
 """The maximum for a verifier that imports further modules, such as the one that finds lost messages."""
-VERIFIERS = (
-    ahead_verifier, call_verifier, commit_verifier, conflict_verifier, delivery_verifier, drain_verifier,
-    flicker_verifier, lag_verifier, owner_verifier, place_verifier, poll_verifier, pop_verifier,
-    range_verifier, repetition_verifier, return_verifier, service_verifier, timer_verifier, value_verifier,
-)  # fmt: skip
 OF_RULE = {rule: verifier for verifier in VERIFIERS for rule in verifier.RULES}
 
 Certificates = dict[str, dict[str, Any]]

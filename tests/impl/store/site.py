@@ -19,6 +19,7 @@ from mqproof.impl.store.files.index import key_hash
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import Recovery
 from mqproof.spec.events import Event, Kind
+from tests.impl.left import no_open_file
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ class Site:
         """Exit cleanly."""
         result_of(self.store.stop())
         if isinstance(self.disk, SimulatedDisk):
-            assert self.disk.opened == set()
+            no_open_file(self.disk)
 
     def reopen_after_process_crash(self) -> MessageStore:
         self.simulated_disk.crash_process()
