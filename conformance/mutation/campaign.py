@@ -75,6 +75,8 @@ class Judged:
     mutant: Mutant
     reached_by: tuple[str, ...]
     verdict: Verdict
+    first_input: str = ""
+    """The example or case of the first suite that executes the line; empty if none does."""
     by_unit_tests: Verdict | None = None
     """The verdict of the unit tests; None if they did not judge."""
 
@@ -171,7 +173,7 @@ def _judge(
         is_shown = stated_of(change.mutant, kept.survivors).kind in SHOWN
         cpu_s = campaign.cpu_s if is_shown else 0
         verdict = kept.judged(kept.key(change, suites), lambda: _examined(servers, task, kept), cpu_s)
-    judged = Judged(change.mutant, suites, verdict)
+    judged = Judged(change.mutant, suites, verdict, _first_input(judges))
     if not campaign.unit_tests or verdict.outcome in DETECTED:
         return judged
     files = unit_tests.files_of(change.mutant.module)
@@ -181,13 +183,18 @@ def _judge(
 
 def _kept_verdict(change: _Change, reached: Mapping[str, Reach], kept: "_Kept") -> Judged | None:
     """Return the verdict that is known without judging; None if there is none."""
-    suites = _suites_of(_judges(change, reached))
+    judges = _judges(change, reached)
+    suites = _suites_of(judges)
     verdict = kept.verdict(kept.key(change, suites)) if suites else Verdict(Outcome.UNREACHED)
-    return None if verdict is None else Judged(change.mutant, suites, verdict)
+    return None if verdict is None else Judged(change.mutant, suites, verdict, _first_input(judges))
 
 
 def _suites_of(judges: Iterable[Judge]) -> tuple[str, ...]:
     return tuple(judge.suite for judge in judges)
+
+
+def _first_input(judges: Sequence[Judge]) -> str:
+    return judges[0].first_input if judges else ""
 
 
 def _examined(servers: "Queue[ForkServer]", task: Task, kept: "_Kept") -> Verdict:

@@ -58,6 +58,13 @@ class Judge:
     is_whole: bool = False
     """Whether these are all cases that execute the line."""
 
+    @property
+    def first_input(self) -> str:
+        """The case that judges first, or the first example that executes the line."""
+        if self.cases:
+            return self.cases[0]
+        return f"{self.suite} {'case' if self.suite in ONCE else 'example'} {self.examples + 1}"
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

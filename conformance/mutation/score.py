@@ -169,6 +169,7 @@ def _survivors(judged: Iterable[Judged], known: Survivors) -> Table:
             change(one.mutant),
             one.verdict.outcome.value,
             _names(one.reached_by),
+            one.first_input,
             (said := stated_of(one.mutant, known)).kind.value,
             said.reason,
             _test_that_fails(one.by_unit_tests),
@@ -176,7 +177,7 @@ def _survivors(judged: Iterable[Judged], known: Survivors) -> Table:
         for one in judged
         if not is_detected(one)
     )
-    columns = ("line", "change", "outcome", "executed by", "kind", "reason", "unit test that fails")
+    columns = ("line", "change", "outcome", "executed by", "input", "kind", "reason", "unit test that fails")
     return Table("Mutants that no suite detects", columns, rows)
 
 

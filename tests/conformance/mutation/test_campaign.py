@@ -177,6 +177,9 @@ def test_the_suite_that_executes_a_line_with_the_least_time_judges_first() -> No
         Judge("wire", cases=("a/1", "a/3"), is_whole=True),
         Judge("flush", 2),
     )
+    assert [judge.first_input for judge in campaign._judges(change, reached)] == [
+        "admin example 1", "a/1", "flush example 3",
+    ]  # fmt: skip
     assert not campaign._is_imported(change, reached)
     constant = replace(change, lines={"m": frozenset({1})})
     assert [judge.suite for judge in campaign._judges(constant, reached)] == ["admin", "wire", "flush"]

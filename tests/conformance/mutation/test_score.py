@@ -37,7 +37,7 @@ def test_what_cannot_be_shown_does_not_count_unless_it_is_detected() -> None:
     found = report([detected, equal, hidden, visible], {}, 50, known=known)
     assert found.facts["equivalent"] == "1"
     assert _table(found, "Score by part")[-1] == ("all", "3", "1", "0", "2", "0", "1", "50%", "not run", "")
-    assert [row[4:6] for row in _table(found, "Mutants that no suite detects")] == [
+    assert [row[5:7] for row in _table(found, "Mutants that no suite detects")] == [
         ("equivalent", "why"),
         ("invisible", "why"),
         ("visible", "why"),
@@ -63,6 +63,13 @@ def test_the_share_with_unit_tests_is_the_least_while_some_did_not_run() -> None
     assert [row[-1] for row in _table(found, "Mutants that no suite detects")] == [
         "test_m.py::test_it", "not run",
     ]  # fmt: skip
+
+
+def test_a_survivor_has_the_input_that_executes_its_line() -> None:
+    reached = replace(_judged(1, Outcome.SURVIVED), first_input="flush example 3")
+    found = report([reached, _judged(2, Outcome.UNREACHED)], {}, 0, known={})
+    rows = _table(found, "Mutants that no suite detects")
+    assert [row[3:5] for row in rows] == [("wire, flush", "flush example 3"), ("no suite", "")]
 
 
 def test_a_module_whose_mutants_cannot_be_shown_has_no_score() -> None:
