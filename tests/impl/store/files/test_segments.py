@@ -214,3 +214,13 @@ def test_an_empty_file_has_nothing_unsynced_and_no_bytes() -> None:
     segments.clear()
     unsynced.append(segments.has_unsynced)
     assert (unsynced, segments.starts) == ([False, True, False, True], ())
+
+
+def test_one_mebibyte_is_written_again_at_a_time() -> None:
+    disk = SimulatedDisk()
+    segments = SegmentedFile(disk, "log", 4 << 20)
+    segments.write(0, bytes(3 << 20))
+    steps: list[Step] = []
+    disk.on_step = steps.append
+    segments.write_again(1, (2 << 20) + 2)
+    assert [step.size for step in steps] == [1 << 20, 1 << 20, 1]
