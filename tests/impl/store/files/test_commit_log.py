@@ -258,3 +258,20 @@ def test_damage_that_ends_with_what_is_known_is_passed_over_as_a_whole() -> None
     again = CommitLog(log.segments)
     again.known_end = size
     assert _scanned(again) == [(size, None), (size + SIZE, b"next")]
+
+
+@pytest.mark.parametrize(("size", "reads"), [(1 << 16, [1 << 16]), ((1 << 16) + 1, [8, (1 << 16) + 1])])
+def test_a_record_of_64_kib_is_read_at_once(
+    size: int, reads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, sizes = _log(1 << 20), list[int]()
+    _append(log, bytes(size - SIZE + 4))
+    read = log.segments.read
+
+    def noted(position: int, count: int) -> bytes:
+        sizes.append(count)
+        return read(position, count)
+
+    monkeypatch.setattr(log.segments, "read", noted)
+    assert len(log.read_record(0, size)) == size
+    assert sizes == reads

@@ -21,6 +21,7 @@ from mqproof.impl.store.files.index_file import (
     IndexShape,
     read_header,
 )
+from tests.impl.left import no_open_file
 
 SHAPE = IndexShape(slots=10, entries=100)
 PATH = "index/1"
@@ -185,6 +186,7 @@ def test_a_repair_computes_the_slots_and_removes_later_entries() -> None:
     again.repair()
     assert _reopened(disk).slots() == array("i", [2, 0, 0, 0, 0, 0, 0, 0, 0, 3])
     assert (again.header.slots_used, again.header.entry_next) == (2, 4)
+    assert _reopened(disk).header == again.header
     assert read_whole(disk, PATH)[SHAPE.entry_at(4) :] == bytes(SHAPE.file_bytes - SHAPE.entry_at(4))
     assert [entry.commit_offset for entry in again.entries()] == [0, 100, 200]
 
@@ -314,3 +316,28 @@ def test_a_search_visits_at_most_100000_entries_of_a_chain(monkeypatch: pytest.M
 
     monkeypatch.setattr(IndexFile, "chain", chain)
     assert sum(1 for _ in index.find("T", "k", 0, 2000)) == 100_000
+
+
+def test_only_the_newest_file_keeps_its_slots_in_memory() -> None:
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    for second in range(1, 14):
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
+    assert [file._slots is not None for file in index] == [False, False, False, True]
+
+
+def test_an_index_file_whose_size_cannot_be_synced_is_closed() -> None:
+    disk = SimulatedDisk()
+    index = Index(disk, "index", SHAPE)
+    index.load(None, 0, abnormal=False)
+
+    def fail(step: Step) -> None:
+        if step.kind == "sync":
+            raise OSError(5, "Input/output error")
+
+    disk.on_step = fail
+    with pytest.raises(OSError, match="Input/output error"):
+        index.add([("T", ["k"], 0, 1000)], 100)
+    no_open_file(disk)
+    assert len(index) == 0

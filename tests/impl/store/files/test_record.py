@@ -311,3 +311,12 @@ def test_properties_have_at_most_32767_bytes() -> None:
     assert stored.message == most
     with pytest.raises(ValueError, match="properties have 32768 bytes, at most 32767 expected"):
         record.encode(Message("T", b"", {"K": "v" * (32768 - 2)}))
+
+
+@pytest.mark.parametrize("size", [93, 95, 96])
+def test_a_record_that_ends_before_or_inside_a_length_is_refused_by_name(size: int) -> None:
+    """The body ends at 93, the topic at 95, and the length of the properties at 97."""
+    data = size.to_bytes(4, "big") + VECTOR[4:size]
+    at = 93 if size == 93 else 95
+    with pytest.raises(RecordError, match=f"record of {size} bytes ends inside a length at {at}"):
+        record.decode(data)
