@@ -122,7 +122,6 @@ class LogFlusher:
         """Call no function any more."""
         for _, wait in self._waiting:
             wait.cancel()
-        self._waiting.clear()
 
     def _answer(self) -> None:
         """Answer the waits whose records are durable and, after a failure, all others as not durable.

@@ -65,7 +65,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     log.is_listed = partial(_has_entry, queues)
     start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
-    is_reported = report_cut(parts, end)
+    report_cut(parts, end)
     if parts.events:
         emit_unlogged_appends(parts, parts.events)
     if abnormal and parts.events:
@@ -74,7 +74,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     if truncated_bytes and parts.events:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
     if parts.config.flush_mode is FlushMode.SYNC_FLUSH:
-        report_lost_end(parts, end, 0 if is_reported else truncated_bytes)
+        report_lost_end(parts, end, truncated_bytes)
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
     if parts.config.flush_mode is FlushMode.SYNC_FLUSH:
@@ -106,8 +106,8 @@ def trust_checkpoint(log: CommitLog, checkpoint: Checkpoint) -> None:
     log.known_end = count.position
 
 
-def report_cut(parts: Parts, end: int) -> bool:
-    """Report and return whether recovery cuts whole records, which follow bytes that are not a record.
+def report_cut(parts: Parts, end: int) -> None:
+    """Report it if recovery cuts whole records, which follow bytes that are not a record.
 
     No checkpoint says that they were durable, so a crash can have lost the bytes before them. But it can also
     be damage, and then messages are lost that were acknowledged.
@@ -117,14 +117,14 @@ def report_cut(parts: Parts, end: int) -> bool:
         place = f"{log.segments.path_of(end)}, commit offset {end}"
         problem = f"no whole record is there, but one follows at {at}, and no checkpoint covers them"
         parts.damage.add(Damage(DamageKind.LOG, place, problem, Outcome.CUT))
-    return at is not None
 
 
 def report_lost_end(parts: Parts, end: int, truncated_bytes: int) -> None:
     """Report what a log that is flushed before each answer had after its end, by place.
 
     A queue has an entry only for a durable record, so a record without its bytes is damaged. Bytes that are
-    no record are damaged too, or a crash interrupted their write.
+    no record are damaged too, or a crash interrupted their write. What `report_cut` reported is not reported
+    again.
     """
     log = parts.log
     path, is_listed = log.segments.path_of(end), False

@@ -203,7 +203,7 @@ class CommitLog:
         Each record has its own commit offset and the CRC of its body, so it can be recognised anywhere.
         """
         size, _ = record.peek(self.read(position, 8))
-        if size > record.SIZE_MIN and position + size < limit and self._begins(position + size):
+        if size > record.SIZE_MIN and position + size <= limit and self._begins(position + size):
             return position + size
         at, segment_bytes = position, self.segments.segment_bytes
         while at < limit:

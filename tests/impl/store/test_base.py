@@ -16,6 +16,7 @@ from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.damage import DamageKind, Outcome
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.index_file import HEADER_BYTES
 from mqproof.impl.store.results import PutResult, PutStatus
 from tests.impl.store.site import SMALL, Site, message
 
@@ -106,16 +107,18 @@ def test_a_record_is_found_at_its_own_place_only(at: int, found: str | None) -> 
     site = _opened()
     site.append("m0", "m1")
     assert _body(site.store.record_at(at)) == found
+    stored = site.store.stored_at(at)
+    assert (stored.message.body.decode() if stored else None) == found
 
 
 @pytest.mark.parametrize(("less", "found"), [(0, True), (1, False)])
 def test_a_record_larger_than_any_message_is_not_read(less: int, found: bool) -> None:
-    """Its size may be what a client wrote there."""
+    """Its size may be what a client wrote there. Around a body there can be 98,418 bytes."""
     site = _opened(replace(LARGE, commit_log_segment_bytes=1 << 20))
     site.store.append(Message("T", bytes(150_000)))
     site.store.dispatch()
     size = site.store.log_end
-    site.store.config = replace(site.config, message_bytes_max=size - record.AROUND_BODY_BYTES_MAX - less)
+    site.store.config = replace(site.config, message_bytes_max=size - 98_418 - less)
     assert (site.store.record_at(0) is not None) is found
 
 
@@ -161,13 +164,53 @@ def test_the_first_damaged_record_of_some_is_named(begin: int, count: int, found
     assert site.store.damaged_record(begin, count) == (None if found is None else found * SIZE)
 
 
-def test_a_damaged_part_of_the_log_is_reported_with_its_place() -> None:
+def test_a_damaged_part_of_the_log_is_reported_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
     site = _opened()
     site.append("m0", "m1")
     site.flush()
     site.store._log.segments.write(88, b"?")
     assert [stored.message.body for stored in site.store.records_from(0)] == [b"m1"]
     assert site.store.damage.counts == {(DamageKind.LOG, Outcome.SKIPPED): 1}
+    assert caplog.messages == [
+        f"damaged log at store/commitlog/{0:020d}, commit offset 0 to {SIZE}: there is no whole record:"
+        " skipped"
+    ]
+
+
+def test_a_damaged_entry_of_the_index_is_reported_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    site = _opened()
+    site.append("m0")
+    site.flush()
+    (file,) = list(site.store._index or ())
+    header_and_slots = HEADER_BYTES + 4 * LARGE.index_slots
+    file.file.write(header_and_slots + 20, (-1).to_bytes(4, "big", signed=True))
+    assert site.store.find("T", "m0", 64, *FOREVER) == []
+    assert caplog.messages == [
+        f"damaged index entry at {file.file.path}, entry 1: it does not belong to its chain, so a search by"
+        " key may miss messages: skipped"
+    ]
+
+
+def test_a_suggestion_of_the_index_without_a_record_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    site = _opened()
+    site.append("m0", "m1")
+    site.flush()
+    site.store._log.segments.write(SIZE + 88, b"?")
+    assert site.store.find("T", "m1", 64, *FOREVER) == []
+    assert caplog.messages == [
+        f"damaged index entry at store/commitlog/{0:020d}, commit offset {SIZE}: the key index suggests it,"
+        " and no whole record is there: skipped"
+    ]
+
+
+@pytest.mark.parametrize(("more", "count"), [(0, 2), (1, 1)])
+def test_a_read_has_at_most_256_kib_if_nothing_else_is_asked_for(more: int, count: int) -> None:
+    site = _opened(replace(LARGE, commit_log_segment_bytes=1 << 20))
+    around = len(record.encode(Message("T", b"")))
+    for size in (1 << 17, (1 << 17) + more):
+        site.store.append(Message("T", bytes(size - around)))
+    site.store.dispatch()
+    assert len(site.store.get("T", 0, 0).records) == count
 
 
 # Exits.

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, Message
+from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, Message, StoredMessage, tags_code
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.store import damage, entry_repair, reader
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
@@ -17,6 +17,7 @@ from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
 from mqproof.impl.store.reader import find_records
+from mqproof.impl.store.verified_entries import VerifiedEntries
 from tests.impl.store.site import SMALL, Site, bodies, message
 
 LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_entries=500)
@@ -311,3 +312,130 @@ def test_what_is_damaged_or_absent_has_no_entry() -> None:
     found = [site.store.entry("T", 0, offset) for offset in (0, 1, 2)]
     assert [each is not None for each in found] == [True, False, False]
     assert site.store.entry("T", 9, 0) is None
+
+
+# What is not done.
+
+
+def test_sound_entries_are_never_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search would find the same records, but read the log for each of them."""
+    site = Site(LARGE)
+    site.open()
+    for number in range(9):
+        site.store.append(message(f"m{number}", 2, TAGS="A" if number % 2 else "B"))
+        site.store.append(message(f"d{number}", 1, SCHEDULE_TOPIC, DELAY="2"))
+    site.store.dispatch()
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a sound entry is searched for")
+
+    monkeypatch.setattr(site.store._repair, "record", fail)
+    codes = {tags_code("A")}
+    for topic, queue_id in (("T", 2), (SCHEDULE_TOPIC, 1)):
+        for offset in (0, 3):
+            assert len(site.store.get(topic, queue_id, offset, 5).records) == 5
+            assert len(site.store.get(topic, queue_id, offset, 2, 9999, codes).records) == 2 * (topic == "T")
+            assert site.store.unit(topic, queue_id, offset) is not None
+            assert site.store.entry(topic, queue_id, offset) is not None
+
+
+def test_a_search_ends_at_the_next_sound_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = _written()
+    _queue(site).write(1, [WRONG])
+    scanned: list[int] = []
+    scan = site.store._log.scan
+
+    def noted(position: int) -> Iterator[tuple[int, StoredMessage | None]]:
+        for end, stored in scan(position):
+            scanned.append(end)
+            yield end, stored
+
+    monkeypatch.setattr(site.store._log, "scan", noted)
+    assert _body(site, 1) == "m1"
+    assert scanned == [2 * SIZE]
+
+
+@pytest.mark.parametrize("change", ["entry", "queue", "size", "nothing"])
+def test_a_lost_record_is_restored_only_while_its_entry_is_the_same(change: str) -> None:
+    site = _written()
+    right = site.store._log.read(SIZE, SIZE)
+    unit = _break_record(site, 1)
+    assert site.store.unit("T", 0, 1) is None
+    (lost,) = site.store.lost_records()
+    if change == "entry":
+        _queue(site).write(1, [Unit(unit.commit_offset, unit.size, 7)])
+    elif change == "queue":
+        site.store.delete_topic("T")
+    elif change == "size":
+        lost = lost._replace(size=SIZE - 1)
+    assert site.store.restore_record(lost, right) is (change == "nothing")
+    assert (site.store._log.read(SIZE, SIZE) == right) is (change == "nothing")
+
+
+# How much is remembered and searched.
+
+
+def test_10000_lost_records_are_remembered() -> None:
+    site = _written()
+    lost = site.store._repair._lost
+    lost.update({(("X", number), 0): WRONG for number in range(9999)})
+    for offset in (1, 2):
+        _break_record(site, offset)
+        assert site.store.unit("T", 0, offset) is None
+        assert len(site.store.lost_records()) == 10_000
+    assert site.store.lost_records()[0].queue_id == 1, "the oldest is forgotten"
+
+
+def test_10000_damaged_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(damage._log, "disabled", True)
+    report = DamageReport()
+    for place in [*map(str, range(10_000)), "0", "10000"]:
+        report.add(Damage(DamageKind.RECORD, place, "", Outcome.SKIPPED))
+    assert len(report) == 10_001
+    report.add(Damage(DamageKind.RECORD, "0", "", Outcome.SKIPPED))
+    assert len(report) == 10_002, "it was forgotten"
+
+
+def test_100000_blocks_of_compared_entries_are_remembered() -> None:
+    queue, verified = _queue(_written()), VerifiedEntries()
+    verified._sums = {(("X", number), 0): 0 for number in range(99_999)}
+    verified.add(queue, 0, 100)
+    assert (("X", 0), 0) in verified._sums
+    verified.add(queue, 100, 200)
+    assert len(verified._sums) == 100_000
+    assert (("X", 0), 0) not in verified._sums
+
+
+@pytest.mark.parametrize(("others", "found"), [(999, ["m1"]), (1000, [])])
+def test_a_search_by_key_reads_1000_other_records(others: int, found: list[str]) -> None:
+    assert _suggested(_written(), *[0] * others, SIZE, wanted="m1") == found
+
+
+@pytest.mark.parametrize(("others", "found"), [(31, [1]), (32, [])])
+def test_a_search_by_key_reads_32_mib_of_other_records(others: int, found: list[int]) -> None:
+    site = Site(replace(LARGE, commit_log_segment_bytes=4 << 20))
+    site.open()
+    around = len(record.encode(Message("T", b"")))
+    site.store.append(Message("T", bytes((1 << 20) - around)))
+    site.store.append(Message("T", b"m"))
+    offsets = [*[0] * others, 1 << 20]
+    chosen = find_records(site.store._log, offsets, lambda each: each.message.body == b"m", site.store.damage)
+    assert [record.decode(data).queue_offset for data in chosen] == found
+
+
+@pytest.mark.parametrize(("wrong", "found"), [(1000, "m1001"), (1001, "old")])
+def test_1000_entries_on_one_side_are_examined_for_a_sound_one(
+    wrong: int, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one, the search begins at the begin of the log, where an older record has the offset."""
+    monkeypatch.setattr(damage._log, "disabled", True)
+    site = Site(replace(SMALL, commit_log_segment_bytes=1 << 18, consume_queue_segment_bytes=40_000))
+    site.open()
+    site.append("old")
+    site.store.delete_topic("T")
+    site.store._deleted._before = {}
+    site.store._log.segments.write(20, (1001).to_bytes(8, "big"))
+    site.store.append_batch([message(f"m{number}") for number in range(1002)])
+    site.store.dispatch()
+    _queue(site).write(1002 - wrong, [WRONG] * wrong)
+    assert _body(site, 1001) == found

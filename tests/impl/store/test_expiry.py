@@ -143,6 +143,7 @@ def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again(
     site.store.config = replace(CONFIG, clean_forcibly=False)
     site.simulated_disk.room = Space(100, 9)
     clean(site)
+    clean(site)
     result = result_of(site.store.put(message("no")))
     assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the disk is nearly full")
     site.simulated_disk.room = Space(100, 10)

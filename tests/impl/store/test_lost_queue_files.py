@@ -263,3 +263,25 @@ def _random_steps(site: Site, chance: random.Random) -> None:
                 result_of(site.store.write_checkpoint())
             case _:
                 site.clock.advance_ms(3_600_000)
+
+
+def test_the_queues_are_not_counted_again_while_nothing_becomes_durable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise an idle broker with many queues would read their files at each checkpoint."""
+    site = _written()
+    counted: list[int] = []
+    count_between = site.store._queues.count_between
+
+    def count(begin: int, end: int) -> int:
+        counted.append(end)
+        return count_between(begin, end)
+
+    monkeypatch.setattr(site.store._queues, "count_between", count)
+    site.flush()
+    site.flush()
+    assert counted == []
+    site.append("more")
+    site.flush()
+    site.flush()
+    assert counted == [site.store.log_end]

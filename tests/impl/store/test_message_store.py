@@ -818,3 +818,65 @@ def test_the_store_works_on_the_real_disk_and_event_loop(mode: FlushMode, tmp_pa
         f"m{number}".encode() for number in range(100)
     ]
     site.close()
+
+
+# -- the end of a simulated process
+
+
+@pytest.mark.parametrize("replicated", [False, True])
+def test_a_killed_store_answers_and_writes_nothing_any_more(replicated: bool) -> None:
+    async def slave() -> PutStatus:
+        await asyncio.sleep(0.01)
+        return PutStatus.PUT_OK
+
+    site = Site(SMALL if replicated else SYNC)
+    site.open()
+    answers: list[list[PutResult]] = []
+
+    async def main() -> None:
+        if replicated:
+            site.store.replicate = lambda _end: slave()
+        site.store.put_soon([message("a")], answers.append)
+        await asyncio.sleep(0.001)
+        end = site.store.log_end
+        site.store.put_soon([message("b")], answers.append)
+        site.store.kill()
+        await asyncio.sleep(10)
+        assert (answers, site.store.log_end) == ([], end)
+        assert not site.store.writable
+
+    run_simulated(main())
+
+
+def test_slaves_must_have_the_last_message_of_a_turn() -> None:
+    site = Site(replace(SMALL, commit_log_segment_bytes=4096))
+    site.open()
+    ends: list[int] = []
+
+    async def slave() -> PutStatus:
+        return PutStatus.PUT_OK
+
+    def replicate(end: int) -> Awaitable[PutStatus]:
+        ends.append(end)
+        return slave()
+
+    async def main() -> None:
+        site.store.replicate = replicate
+        answered: asyncio.Future[list[PutResult]] = asyncio.get_running_loop().create_future()
+        site.store.put_soon([message("a")], lambda _: None)
+        site.store.put_soon([message("b"), message("c")], answered.set_result)
+        await answered
+
+    run_simulated(main())
+    assert ends == [site.store.log_end]
+
+
+def test_a_message_without_a_queue_offset_is_stored_with_offset_0() -> None:
+    site = Site(SMALL)
+    site.open()
+    site.append("a", "b")
+    prepared = site.store.append(structs.replace(message("half"), sys_flag=0x4))
+    assert (prepared.queue_offset, prepared.queued) == (0, False)
+    data = site.store.record_at(prepared.commit_offset)
+    assert data is not None
+    assert record.decode(data).queue_offset == 0

@@ -4,19 +4,23 @@ Source: docs/reference/protocol/recovery.md, "Recovery". Method: create each dam
 the store again, check it.
 """
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, Message
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.immediate import result_of
-from mqproof.impl.runtime.simulated_disk import Image, Step
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, Step
 from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.damage import DamageKind, Outcome
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint
+from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.spec.events import Kind, encode, read_log
 from tests.impl.store.site import SMALL, Site, bodies, message, stored_messages
 
@@ -571,3 +575,171 @@ def test_a_second_opening_after_a_crash_has_nothing_to_do() -> None:
     again = (bodies(site.store), bodies(site.store, queue_id=1), site.store.log_end)
     assert state == again
     assert site.recovery.truncated_bytes == 0
+
+
+SYNC = replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH)
+LOG = f"store/commitlog/{0:020d}"
+
+
+def _alter(site: Site, position: int, data: bytes) -> None:
+    """Stop the process, and change bytes of the first segment of the log."""
+    site.simulated_disk.crash_process()
+    site.disk.open(LOG).write(position, data)
+
+
+@pytest.mark.parametrize("queue_offset", [1, 2, 7])
+@pytest.mark.parametrize("changed", ["offset", "queue"])
+def test_the_first_entry_of_a_queue_shows_that_its_record_is_altered(queue_offset: int, changed: str) -> None:
+    """No checkpoint covers it, but the log was flushed before it got its entry."""
+    site = Site(SYNC)
+    site.open()
+    site.append("x", "y", queue_id=1)
+    first = site.append("a", "b", "c")[0]
+    result_of(site.store.flush_log())
+    if changed == "offset":
+        _alter(site, first.commit_offset + 20, queue_offset.to_bytes(8, "big"))
+    else:
+        _alter(site, first.commit_offset + 12, queue_offset.to_bytes(4, "big"))
+    for _ in range(2):
+        site.open()
+        assert site.store.damage.counts[DamageKind.LOG, Outcome.SKIPPED] == 1
+        read = [record.decode(data) for data in site.store.get("T", 0, 0).records]
+        assert [(each.queue_offset, each.message.body) for each in read] == [(1, b"b"), (2, b"c")]
+        assert bodies(site.store, queue_id=1) == ["x", "y"]
+        assert [site.store.max_offset("T", queue_id) for queue_id in (0, 1, 2, 7)] == [3, 2, 0, 0]
+        site.simulated_disk.crash_process()
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_an_entry_shows_that_the_kind_of_its_record_was_altered(after: int) -> None:
+    """Also the newest entry: a prepared message has none."""
+    site = Site(SYNC)
+    site.open()
+    altered = site.append("a", "b", *["c"] * after)[1]
+    result_of(site.store.flush_log())
+    _alter(site, altered.commit_offset + 36, SYS_TRANSACTION_PREPARED.to_bytes(4, "big"))
+    site.open()
+    assert site.store.damage.counts[DamageKind.LOG, Outcome.SKIPPED] == 1
+    assert site.append("next")[0].queue_offset == 2 + after
+
+
+def test_the_only_entry_of_a_queue_is_kept_if_its_record_is_damaged() -> None:
+    """Its record is not the first one of the segment. Its offset is not used again."""
+    site = _opened("a", "b")
+    lost = site.append("x", queue_id=1)[0]
+    site.append("c")
+    site.flush()
+    _alter(site, lost.commit_offset + 88, b"?")
+    site.open()
+    assert site.recovery.scanned_from > lost.commit_offset
+    assert site.recovery.queue_entries_cut == 0
+    assert site.append("y", queue_id=1)[0].queue_offset == 1
+    assert bodies(site.store) == ["a", "b", "c"]
+
+
+def test_only_messages_with_an_offset_count_as_replaced_by_those_of_a_recreated_topic() -> None:
+    """A prepared message of the old topic does not make up for a message whose offset was altered."""
+    site = Site(replace(SMALL, commit_log_segment_bytes=4096))
+    site.open()
+    site.append("old")
+    site.store.append(Message("T", b"prepared", sys_flag=SYS_TRANSACTION_PREPARED))
+    last = site.append("u0", "u1", "u2", topic="U")[2]
+    site.flush()
+    site.store.delete_topic("T")
+    site.append("new")
+    _alter(site, last.commit_offset + 20, (1).to_bytes(8, "big"))
+    for name in ("deletedTopics.json", "deletedTopics.json.bak"):  # as after a released broker
+        site.disk.remove(f"store/config/{name}")
+    _remove_directory(site, "store/consumequeue/U")
+    with pytest.raises(
+        StoreError, match="4 entries expected by the checkpoint, the log has records for 3: a record"
+    ):
+        site.open()
+
+
+def test_a_crash_between_the_deletion_of_a_topic_and_that_of_its_queues_deletes_both() -> None:
+    site = _opened("a", "b")
+    site.append("x", topic="U")
+    site.flush()
+
+    def crash(step: Step) -> None:
+        if step.kind == "remove" and "consumequeue" in step.path:
+            raise SimulatedCrashError
+
+    site.simulated_disk.on_step = crash
+    with pytest.raises(SimulatedCrashError):
+        site.store.delete_topic("T")
+    site.simulated_disk.on_step = None
+    site.reopen_after_process_crash()
+    assert [site.store.max_offset(topic, 0) for topic in "TU"] == [0, 1]
+    assert site.append("n")[0].queue_offset == 0
+    assert (bodies(site.store), bodies(site.store, topic="U")) == (["n"], ["x"])
+
+
+# What a recovery reports that cuts the end of the log.
+
+
+def _cut(mode: FlushMode, *, flushed: int, written: int, damaged: int) -> tuple[Site, int, int]:
+    """Open a store after damage to one of its records; return, too, where the record begins and ends."""
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+    appended = site.append(*NAMES[:flushed])
+    result_of(site.store.flush_log())
+    appended += site.append(*NAMES[flushed:written])
+    at = appended[damaged].commit_offset
+    _alter(site, at + 88, b"?")
+    site.open()
+    assert site.store.log_end == at
+    return site, at, appended[damaged].end
+
+
+def test_a_lost_record_with_an_entry_is_reported_by_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    site, at, _ = _cut(FlushMode.SYNC_FLUSH, flushed=3, written=3, damaged=2)
+    assert caplog.messages == [
+        f"damaged record at {LOG}, commit offset {at} (topic T, queue 0, offset 2):"
+        " no whole record is there: cut"
+    ]
+    assert site.store.damage.counts == {(DamageKind.RECORD, Outcome.CUT): 1}
+
+
+def test_bytes_behind_the_last_entry_are_reported_as_damage_or_a_crash(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site, at, _ = _cut(FlushMode.SYNC_FLUSH, flushed=2, written=3, damaged=2)
+    assert caplog.messages == [
+        f"damaged log at {LOG}, commit offset {at}: {site.recovery.truncated_bytes} bytes are no whole"
+        " record: they are damaged, or a crash came first: cut"
+    ]
+    _cut(FlushMode.ASYNC_FLUSH, flushed=2, written=3, damaged=2)
+    assert len(caplog.messages) == 1, "a crash can lose what was not flushed"
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+def test_whole_records_that_are_cut_are_reported_once(
+    mode: FlushMode, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, at, follows = _cut(mode, flushed=1, written=4, damaged=1)
+    assert caplog.messages == [
+        f"damaged log at {LOG}, commit offset {at}: no whole record is there, but one follows at {follows},"
+        " and no checkpoint covers them: cut"
+    ]
+
+
+def test_at_most_1000_lost_records_of_a_queue_are_reported_one_by_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = replace(SYNC, consume_queue_segment_bytes=20 * 600)
+    site = Site(config)
+    site.open()
+    site.append("a")
+    site.flush()
+    queue = site.store._queues.find("T", 0)
+    assert queue is not None
+    end = site.store.log_end
+    queue.end = 1 + 1002
+    queue.write(1, [Unit(end + 100 * number, 100, 0) for number in range(1002)])
+    site.simulated_disk.crash_process()
+    with caplog.at_level(logging.CRITICAL):
+        site.open()
+    assert site.store.damage.counts == {(DamageKind.RECORD, Outcome.CUT): 1000}
+    assert site.recovery.queue_entries_cut == 1002

@@ -4,7 +4,9 @@ Source: docs/reference/protocol/storing.md, "Damaged files".
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -17,8 +19,10 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.damage import DamageKind, Outcome
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.scrub import FIRST_PASS_MS, STEP_MS, Scrub
-from tests.impl.replication.site import CONFIG, filled
+from tests.impl.replication.site import CONFIG, filled, message
 from tests.impl.replication.site import store as made
+
+T = TypeVar("T")
 
 LOG = "/store/commitlog/00000000000000000000"
 SKIPPED = DamageKind.RECORD, Outcome.SKIPPED
@@ -39,15 +43,62 @@ def _passes(scrub: Scrub, count: int = 1) -> int:
     return steps
 
 
-def test_a_pass_compares_every_record_once() -> None:
+def test_a_pass_compares_every_record_once_100_at_a_time(caplog: pytest.LogCaptureFixture) -> None:
     store = filled(250)
     scrub = _scrub(store, 1 << 30)
-    assert result_of(scrub.step()) == STEP_MS
-    _passes(scrub)
-    assert scrub.records == 250
+    seen = []
+    with caplog.at_level("INFO"):
+        for _ in range(5):
+            pause_ms = result_of(scrub.step())
+            seen.append((pause_ms, scrub.records, scrub.passes))
+    day_ms = 24 * 3_600_000
+    assert seen == [(50, 100, 0), (50, 200, 0), (50, 250, 0), (day_ms, 250, 1), (50, 350, 1)]
     assert len(store.damage) == 0
     _passes(scrub, 2)
     assert scrub.records == 500
+    assert caplog.messages == ["scrub: pass 1 is complete, 250 records since the start"]
+
+
+def test_records_are_read_in_another_thread_before_they_are_compared() -> None:
+    """The event loop would wait for the disk."""
+    store = filled(3)
+    offloaded: list[str] = []
+
+    async def offload(function: Callable[[], T]) -> T:
+        reads: list[str] = []
+        store._runtime.disk.on_read = reads.append  # type: ignore[attr-defined]
+        result = function()
+        store._runtime.disk.on_read = None  # type: ignore[attr-defined]
+        offloaded.extend(reads)
+        return result
+
+    scrub = Scrub(store.config, store._queues, store._log, store._repair, store.damage, offload)
+    result_of(scrub.step())
+    assert (scrub.records, offloaded) == (3, [LOG] * 3)
+
+
+def test_a_step_reads_its_share_of_the_bytes_and_the_next_ones_pay_for_more() -> None:
+    """At 40 bytes a second, a step may read 2. It reads a whole record, and then none for a while."""
+    store = filled(2, size=21)
+    size = store.log_end // 2
+    assert size % 2 == 1
+    scrub = _scrub(store, 40)
+    steps = 0
+    while scrub.records < 2:
+        result_of(scrub.step())
+        steps += 1
+    assert steps == 1 + size // 2
+
+
+def test_queues_are_compared_in_order(caplog: pytest.LogCaptureFixture) -> None:
+    store = made()
+    for queue_id in (1, 0, 2):
+        at = store.append(message(queue_id, queue_id=queue_id)).commit_offset
+        store._log.segments.write(at + 90, b"?")
+    store.dispatch()
+    _passes(_scrub(store, 1 << 30))
+    lines = [line for line in caplog.messages if line.startswith("damaged record")]
+    assert ["queue 0" in lines[0], "queue 1" in lines[1], "queue 2" in lines[2]] == [True, True, True]
 
 
 def test_the_bytes_of_a_second_are_bounded() -> None:
@@ -73,7 +124,9 @@ def test_a_damaged_record_is_reported_and_counted(number: int, caplog: pytest.Lo
     assert [each.queue_offset for each in store.lost_records()] == [number]
 
 
-def test_an_error_of_the_disk_is_reported_and_the_pass_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_disk_is_reported_and_the_pass_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     store = filled(10)
     scrub = _scrub(store, 1 << 30)
 
@@ -83,6 +136,10 @@ def test_an_error_of_the_disk_is_reported_and_the_pass_goes_on(monkeypatch: pyte
     monkeypatch.setattr(store._repair, "unit", fail)
     _passes(scrub)
     assert store.damage.counts == {SKIPPED: 10}
+    assert caplog.messages[0] == (
+        f"damaged record at {LOG}, commit offset 0 (topic T, queue 0, offset 0):"
+        " [Errno 5] Input/output error: skipped"
+    )
 
 
 def test_an_idle_record_of_a_slave_is_repaired_from_its_master() -> None:
@@ -111,3 +168,15 @@ def test_it_runs_only_if_it_is_enabled(enabled: bool) -> None:
         return one.scrub.passes
 
     assert run_simulated(main(), SimulatedLoop()) == enabled
+
+
+@pytest.mark.parametrize(("after_ms", "records"), [(59_999, 0), (60_001, 3)])
+def test_the_first_pass_begins_a_minute_after_the_start(after_ms: int, records: int) -> None:
+    async def main() -> int:
+        one = filled(3)
+        await one.start()
+        await asyncio.sleep(after_ms / 1000)
+        one.kill()
+        return one.scrub.records
+
+    assert run_simulated(main(), SimulatedLoop()) == records

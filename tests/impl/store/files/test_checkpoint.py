@@ -25,13 +25,20 @@ def test_the_file_has_4096_bytes_and_three_times() -> None:
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3)
 
 
-@pytest.mark.parametrize("count", [QueueCount(0, 0, 0), QueueCount(1 << 39, 1 << 40, 77), DISTRUST])
+@pytest.mark.parametrize("count", [QueueCount(0, 0, 0), QueueCount(1 << 39, 1 << 40, 77)])
 def test_the_count_of_queue_entries_is_where_released_brokers_write_nothing(count: QueueCount) -> None:
     data = Checkpoint(1, 2, 3, count).encode()
     assert len(data) == 4096
     assert data[24:1024] == bytes(1000)
     assert struct.unpack_from(">qqq", data, 1024) == (count.begin, count.position, count.entries)
+    assert struct.unpack_from(">qq", data, 1048) == (-1, -1), "it has no state of the index"
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, count)
+
+
+def test_a_checkpoint_that_distrusts_the_queues_counts_more_entries_than_there_can_be() -> None:
+    data = Checkpoint(1, 2, 3, DISTRUST).encode()
+    assert data[1024:1048] == bytes(16) + bytes.fromhex("7fffffffffffffff")
+    assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, DISTRUST)
 
 
 @pytest.mark.parametrize("at", [0, 7, 15, 23, 24, 39, 1024, 1047, 1048, 1103, 1104, 1107])
@@ -52,6 +59,7 @@ def test_a_checkpoint_of_a_released_broker_is_accepted_without_a_count(size: int
 def test_the_state_of_the_index_follows_the_count(count: QueueCount | None) -> None:
     state = IndexState(1 << 33, 20231114221320000, Header(1, 2, 3, 4, 5, 6))
     data = Checkpoint(1, 2, 3, count, state).encode()
+    assert struct.unpack_from(">qqq", data, 1024) == ((1, 2, 3) if count else (-1, -1, -1))
     assert struct.unpack_from(">qqqqqqii", data, 1048) == (state.position, state.name, 1, 2, 3, 4, 5, 6)
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, count, state)
 

@@ -3,6 +3,8 @@
 Source: docs/reference/protocol/storing.md, "Commit log" and "Damaged files".
 """
 
+from itertools import islice
+
 import pytest
 
 from mqproof.impl.remoting.message import Message
@@ -40,7 +42,9 @@ def _append(log: CommitLog, *bodies: bytes, now_ms: int = 1) -> list[int]:
 
 
 def _scanned(log: CommitLog, position: int = 0) -> list[tuple[int, bytes | None]]:
-    return [(end, stored.message.body if stored else None) for end, stored in log.scan(position)]
+    found = [(end, stored.message.body if stored else None) for end, stored in islice(log.scan(position), 99)]
+    assert len(found) < 99, "the scan goes on and on"
+    return found
 
 
 def _alter(log: CommitLog, position: int, data: bytes) -> None:
@@ -141,8 +145,8 @@ def test_a_clock_that_has_reached_the_last_store_time_counts_again() -> None:
     [
         (0, SIZE, True),
         (-1, SIZE, False),
-        (0, record.SIZE_MIN - 1, False),
-        (0, record.SIZE_MIN, True),
+        (0, 90, False),
+        (0, 91, True),
         (SIZE, SIZE, True),
     ],
 )
@@ -242,3 +246,32 @@ def test_a_record_that_is_written_again_is_no_longer_damaged() -> None:
     assert [body for _, body in _scanned(log)] == [b"aaaa", None, b"CCCC", b"dddd"]
     log.replace_record(SIZE, _record(SIZE, b"BBBB"))
     assert [body for _, body in _scanned(log)] == [b"aaaa", b"BBBB", b"CCCC", b"dddd"]
+
+
+def test_damage_that_ends_with_what_is_known_is_passed_over_as_a_whole() -> None:
+    """The last known record is damaged, and whole ones follow: its body is not searched either."""
+    log = _log()
+    _append(log, NOISE * 10 + record.filler(512 - (88 + 10)) + NOISE * 10, b"next")
+    _alter(log, 88, b"\0")
+    _alter(log, 512, b"x")  # so that a filler can end the segment
+    size = SIZE + 24
+    again = CommitLog(log.segments)
+    again.known_end = size
+    assert _scanned(again) == [(size, None), (size + SIZE, b"next")]
+
+
+@pytest.mark.parametrize(("size", "reads"), [(1 << 16, [1 << 16]), ((1 << 16) + 1, [8, (1 << 16) + 1])])
+def test_a_record_of_64_kib_is_read_at_once(
+    size: int, reads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, sizes = _log(1 << 20), list[int]()
+    _append(log, bytes(size - SIZE + 4))
+    read = log.segments.read
+
+    def noted(position: int, count: int) -> bytes:
+        sizes.append(count)
+        return read(position, count)
+
+    monkeypatch.setattr(log.segments, "read", noted)
+    assert len(log.read_record(0, size)) == size
+    assert sizes == reads

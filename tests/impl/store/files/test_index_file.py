@@ -4,6 +4,8 @@ Source: docs/reference/protocol/storing.md, "Key index".
 """
 
 from array import array
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +21,7 @@ from mqproof.impl.store.files.index_file import (
     IndexShape,
     read_header,
 )
+from tests.impl.left import no_open_file
 
 SHAPE = IndexShape(slots=10, entries=100)
 PATH = "index/1"
@@ -183,6 +186,7 @@ def test_a_repair_computes_the_slots_and_removes_later_entries() -> None:
     again.repair()
     assert _reopened(disk).slots() == array("i", [2, 0, 0, 0, 0, 0, 0, 0, 0, 3])
     assert (again.header.slots_used, again.header.entry_next) == (2, 4)
+    assert _reopened(disk).header == again.header
     assert read_whole(disk, PATH)[SHAPE.entry_at(4) :] == bytes(SHAPE.file_bytes - SHAPE.entry_at(4))
     assert [entry.commit_offset for entry in again.entries()] == [0, 100, 200]
 
@@ -230,3 +234,110 @@ def test_without_a_state_only_files_that_the_checkpoint_covers_are_trusted_after
     again.load(None, 1000 * full_until_s, abnormal=abnormal)
     assert len(again) == len(disk.names("index")) == files
     assert again.position == {0: 0, 1: 400, 2: 800, 3: 900}[files]
+
+
+def test_a_file_keeps_less_than_64_kib_of_entries_in_memory() -> None:
+    disk = SimulatedDisk()
+    shape = IndexShape(slots=10, entries=5000)
+    file = IndexFile(1, disk.create(PATH, shape.file_bytes), shape, Header())
+    steps: list[Step] = []
+    disk.on_step = steps.append
+    file.put([(number, number, 1000) for number in range(3276)])
+    assert steps == [], "these are 65,520 bytes"
+    file.put([(7, 3276, 1000)])
+    assert [step.size for step in steps] == [65_540]
+
+
+def test_16384_slots_are_written_together() -> None:
+    disk = SimulatedDisk()
+    shape = IndexShape(slots=40_000, entries=100)
+    file = IndexFile(1, disk.create(PATH, shape.file_bytes), shape, Header())
+    file.put([(key_hash, 100, 1000) for key_hash in (0, 16_383, 16_384, 39_999)])
+    steps: list[Step] = []
+    disk.on_step = steps.append
+    file.write_out()
+    assert [step.size for step in steps] == [80, 65_536, 65_536, 4 * (40_000 - 32_768), HEADER_BYTES]
+
+
+@pytest.mark.parametrize(
+    ("state_name", "abnormal", "files", "position"),
+    [(0, True, 0, 77), (0, False, 0, 77), (1, True, 0, 0), (1, False, 2, 500)],
+)
+def test_a_state_is_trusted_if_its_newest_file_exists(
+    state_name: int, abnormal: bool, files: int, position: int
+) -> None:
+    """The state of an empty index names no file, and one that names a missing file says nothing."""
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    for second in range(1, 6):
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
+    whole = index.state()
+    index.take_unsynced().sync()
+    again = Index(disk, "index", shape)
+    again.load(replace(whole, name=state_name, position=77), 0, abnormal=abnormal)
+    assert (len(again), again.position) == (files, position)
+
+
+@pytest.mark.parametrize("abnormal", [False, True])
+def test_a_state_of_the_newest_file_is_trusted_with_its_position(abnormal: bool) -> None:
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    for second in range(1, 6):
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
+    index.take_unsynced().sync()
+    again = Index(disk, "index", shape)
+    again.load(index.state(), 0, abnormal=abnormal)
+    assert (len(again), again.position, again.state()) == (2, 600, index.state())
+
+
+def test_a_removed_file_is_not_synced_any_more() -> None:
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    for second in range(1, 10):
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
+    removal = index.detach_before(401)
+    assert [file.path for file in removal.files] == [f"index/{disk.names('index')[0]}"]
+    removal.carry_out()
+    unsynced = index.take_unsynced()
+    assert [file.path for file in unsynced.files] == [f"index/{name}" for name in disk.names("index")]
+    unsynced.sync()
+
+
+def test_a_search_visits_at_most_100000_entries_of_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index(SimulatedDisk(), "index", SHAPE)
+    index.load(None, 0, abnormal=False)
+    index.add([("T", ["k"], 0, 1000)], 100)
+
+    def chain(_: IndexFile, hashed: int) -> Iterator[Entry]:
+        return (Entry(hashed, offset, 0, 0) for offset in range(100_001, 0, -1))
+
+    monkeypatch.setattr(IndexFile, "chain", chain)
+    assert sum(1 for _ in index.find("T", "k", 0, 2000)) == 100_000
+
+
+def test_only_the_newest_file_keeps_its_slots_in_memory() -> None:
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    for second in range(1, 14):
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
+    assert [file._slots is not None for file in index] == [False, False, False, True]
+
+
+def test_an_index_file_whose_size_cannot_be_synced_is_closed() -> None:
+    disk = SimulatedDisk()
+    index = Index(disk, "index", SHAPE)
+    index.load(None, 0, abnormal=False)
+
+    def fail(step: Step) -> None:
+        if step.kind == "sync":
+            raise OSError(5, "Input/output error")
+
+    disk.on_step = fail
+    with pytest.raises(OSError, match="Input/output error"):
+        index.add([("T", ["k"], 0, 1000)], 100)
+    no_open_file(disk)
+    assert len(index) == 0

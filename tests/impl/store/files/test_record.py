@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mqproof.impl.remoting.message import Batch, Message
+from mqproof.impl.remoting.message import Batch, Message, tags_code
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.record import RecordError
 
@@ -267,3 +267,56 @@ def test_the_values_are_those_of_the_decoded_properties(text: str) -> None:
     properties = record.decode(data).message.properties
     values = record.property_values(data, [record.property_marker(name) for name in NAMES])
     assert [value and value.decode() for value in values] == [properties.get(name) for name in NAMES]
+
+
+_WHOLE = [
+    Message("T", b""),
+    Message("T", b"body"),
+    Message("x" * 127, b"body", {"TAGS": "A"}),
+    Message("x" * 128, b"body", {"TAGS": "A", "KEYS": "k"}),
+    Message("x" * 255, b"body", {"KEYS": "k" * 300, "TAGS": "A"}, 3),
+    Message("T", b"b" * 70_000, {"XTAGS": "B", "TAGS": "ä"}, born_host=("::1", 1)),
+    Message("T", b"body", {"KEYS": "TAGS", "XTAGS": "B"}, store_host=("::1", 1)),
+    Message("T", b"body", {"A": "TAGS", "TAGS": ""}, born_host=("::1", 1), store_host=("::1", 1)),
+]
+
+
+@pytest.mark.parametrize("message", _WHOLE)
+def test_a_whole_record_is_that_of_its_entry(message: Message) -> None:
+    """Otherwise each read would search the log for it, and then find it."""
+    data = _placed(message)
+    code = tags_code(message.properties.get("TAGS"))
+    fields = record.topic_fields(message.topic)
+    for each in (code, None):
+        assert record.entry_problem(data, 1024, message.queue_id, 7, fields, each) == ""
+    assert record.entry_problem(data, 1024, message.queue_id, 7, fields, code + 1) == record.OTHER_TAGS
+    assert record.entry_problem(data, 1025, message.queue_id, 7, fields, code) == record.NO_RECORD
+    assert record.entry_problem(data, 1024, message.queue_id, 8, fields, code) == record.OTHER_RECORD
+    assert record.entry_problem(data, 1024, message.queue_id + 1, 7, fields, code) == record.OTHER_RECORD
+    assert record.entry_problem(data[:-1], 1024, message.queue_id, 7, fields, code) == record.NO_RECORD
+    other = record.topic_fields("y" + message.topic[1:])
+    assert record.entry_problem(data, 1024, message.queue_id, 7, other, code) == record.OTHER_SHAPE
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_76_bytes_of_a_record_have_its_store_time(host: str) -> None:
+    data = _placed(Message("T", b"body", born_host=(host, 1)))
+    assert record.store_time_ms(data[:76]) == 1700000000123
+    assert record.store_time_ms(data[:75]) is None
+
+
+def test_properties_have_at_most_32767_bytes() -> None:
+    most = Message("T", b"", {"K": "v" * (32767 - 2)})
+    stored = record.decode(_placed(most))
+    assert stored.message == most
+    with pytest.raises(ValueError, match="properties have 32768 bytes, at most 32767 expected"):
+        record.encode(Message("T", b"", {"K": "v" * (32768 - 2)}))
+
+
+@pytest.mark.parametrize("size", [93, 95, 96])
+def test_a_record_that_ends_before_or_inside_a_length_is_refused_by_name(size: int) -> None:
+    """The body ends at 93, the topic at 95, and the length of the properties at 97."""
+    data = size.to_bytes(4, "big") + VECTOR[4:size]
+    at = 93 if size == 93 else 95
+    with pytest.raises(RecordError, match=f"record of {size} bytes ends inside a length at {at}"):
+        record.decode(data)

@@ -5,6 +5,7 @@ Source: docs/reference/protocol/storing.md, "Configuration files".
 
 import json
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -164,3 +165,34 @@ def test_a_file_without_a_seal_is_not_ours() -> None:
     write_sealed(disk, PATH, b'{"perm": 2}')
     disk.lose(PATH)
     assert is_sealed(disk, PATH), "its backup is sealed"
+
+
+@pytest.mark.parametrize(("before", "number", "begins"), [(0, 1, 1), (4294967295, 4294967296, 0)])
+def test_the_checksum_of_a_seal_covers_its_number(before: int, number: int, begins: int) -> None:
+    """The CRC-32 begins with the lower 32 bits of the number."""
+    disk = SimulatedDisk()
+    if before:
+        write_durably(disk, PATH, b'{"mqproofSeal":"%d-00000000"}' % before)
+    write_sealed(disk, PATH, b'{"a":1}\n')
+    crc = zlib.crc32(b'{"a":1}', begins)
+    assert read_whole(disk, PATH) == b'{"a":1,"mqproofSeal":"%d-%08x"}' % (number, crc)
+    assert _read(disk) == {"a": 1}
+
+
+@pytest.mark.parametrize(("blanks", "is_sealed_still"), [(36, True), (37, False)])
+def test_a_seal_is_in_the_last_64_bytes(blanks: int, is_sealed_still: bool) -> None:
+    disk = _written({"a": 1})
+    disk.remove(BACKUP)
+    write_durably(disk, PATH, read_whole(disk, PATH) + b" " * blanks)
+    if is_sealed_still:
+        assert _read(disk) == {"a": 1}
+    else:
+        with pytest.raises(StoreError, match="does not match its checksum"):
+            _read(disk)
+
+
+def test_a_required_file_must_exist() -> None:
+    disk = SimulatedDisk()
+    assert _read(disk) is None
+    with pytest.raises(StoreError, match=rf"{PATH}: it is missing; {BACKUP}: it is missing"):
+        read_sealed(disk, PATH, json.loads, required=True)

@@ -6,6 +6,7 @@ from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files.segments import SegmentedFile
+from tests.impl.left import no_open_file
 
 
 def _loaded(disk: SimulatedDisk, segment_bytes: int = 16) -> SegmentedFile:
@@ -214,3 +215,28 @@ def test_an_empty_file_has_nothing_unsynced_and_no_bytes() -> None:
     segments.clear()
     unsynced.append(segments.has_unsynced)
     assert (unsynced, segments.starts) == ([False, True, False, True], ())
+
+
+def test_one_mebibyte_is_written_again_at_a_time() -> None:
+    disk = SimulatedDisk()
+    segments = SegmentedFile(disk, "log", 4 << 20)
+    segments.write(0, bytes(3 << 20))
+    steps: list[Step] = []
+    disk.on_step = steps.append
+    segments.write_again(1, (2 << 20) + 2)
+    assert [step.size for step in steps] == [1 << 20, 1 << 20, 1]
+
+
+def test_a_segment_whose_size_cannot_be_synced_is_closed() -> None:
+    disk = SimulatedDisk()
+
+    def fail(step: Step) -> None:
+        if step.kind == "sync":
+            raise OSError(5, "Input/output error")
+
+    disk.on_step = fail
+    segments = _loaded(disk)
+    with pytest.raises(OSError, match="Input/output error"):
+        segments.write(0, b"x")
+    no_open_file(disk)
+    assert (segments.starts, segments.has_unsynced) == ((), False)
