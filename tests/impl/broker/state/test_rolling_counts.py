@@ -1,5 +1,7 @@
 """Tests counters by name and key over a minute, an hour and a day."""
 
+from typing import cast
+
 import pytest
 
 from mqproof.impl.broker.state import rolling_counts
@@ -73,3 +75,12 @@ def test_forgotten_keys_are_searched_once_an_hour() -> None:
     )
     counts.roll(day_s - 600.0 + hour_s)
     assert counts.windows("N", "k", day_s + hour_s) is None
+
+
+def test_two_hundred_thousand_keys_are_counted() -> None:
+    counts = RollingCounts()
+    counts._now = cast("dict[tuple[str, str], list[int]]", dict.fromkeys(range(199_999)))
+    for key in ("the last one", "one more"):
+        counts.add("N", key, 1)
+    assert counts.windows("N", "the last one", 10.0) == (Counted(),) * 3
+    assert counts.windows("N", "one more", 10.0) is None
