@@ -4,7 +4,7 @@ Source: docs/reference/protocol/timers.md. The store is in memory, and the test 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import cast
 
 import pytest
@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker import timed_messages
 from mqproof.impl.broker.long_polling import PullHolds
-from mqproof.impl.broker.state.waiting_timers import Waiting
+from mqproof.impl.broker.state.waiting_timers import Waiting, WaitingTimers
 from mqproof.impl.broker.timed_messages import POINT_QUEUE, TIMER_TOPIC, Point
 from mqproof.impl.broker.timers import LOG_READER, Timers
 from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.recall_handle import RecallHandle
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.event_log import EventLog
@@ -121,7 +121,83 @@ def test_messages_that_were_not_read_yet_are_counted() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize(("invalid", "is_found"), [(63, True), (64, False)])
+def test_the_last_point_is_sought_in_64_records(invalid: int, is_found: bool) -> None:
+    async def scenario(site: Site) -> None:
+        site.store.add(timed_messages.point(Point(0, 0, 7, 0), 0, ("10.0.0.1", 1)))
+        for _ in range(invalid):
+            site.store.add(Message(TIMER_TOPIC, b"", {"TIMER_POINT": "?"}, POINT_QUEUE))
+        assert (site.timers._last_point() is not None) is is_found
+
+    play(scenario)
+
+
+def test_the_start_reads_32_records_before_other_coroutines_run() -> None:
+    async def scenario(site: Site) -> None:
+        scanned = 0
+
+        def records_from(commit_offset: int) -> Iterator[StoredMessage]:
+            nonlocal scanned
+            for scanned, stored in enumerate(MemoryStore.records_from(site.store, commit_offset), start=1):
+                yield stored
+
+        site.store.records_from = records_from  # type: ignore[method-assign]
+        for _ in range(66):
+            site.send()
+        reading = asyncio.create_task(site.read())
+        seen = []
+        while not reading.done():
+            await asyncio.sleep(0)
+            seen.append((site.timers._table.read_end, scanned))
+        assert seen == [(32, 0), (64, 0), (66, 0), (66, 1), (66, 33), (66, 65), (66, 66)]
+
+    play(scenario)
+
+
 # Delivery.
+
+
+def test_32_messages_that_are_due_are_stored_in_one_step() -> None:
+    async def scenario(site: Site) -> None:
+        for _ in range(33):
+            site.send()
+        await site.read()
+        counts = []
+        for _ in range(2):
+            await site.deliver_at(5)
+            counts.append(site.delivered)
+        assert counts == [32, 33]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("others", "delivered", "waited_s"), [(1023, 1, 0), (1024, 0, 0.001)])
+def test_a_final_waits_a_millisecond_while_the_status_of_1024_others_is_not_known(
+    others: int, delivered: int, waited_s: float
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.timers._puts = others
+        await site.deliver_at(5)
+        assert (site.delivered, site.timers._puts) == (delivered, others)
+        assert asyncio.get_running_loop().time() == pytest.approx(waited_s, abs=1e-4)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("messages", "waited_s"), [(0, 60.0), (1, 1.0)])
+def test_delivery_looks_again_each_second_while_a_message_waits_and_each_minute_before_the_first(
+    messages: int, waited_s: float
+) -> None:
+    async def scenario(site: Site) -> None:
+        for _ in range(messages):
+            site.send(90)
+        await site.read()
+        await site.deliver_at(5)
+        assert asyncio.get_running_loop().time() == pytest.approx(waited_s, abs=0.02)
+
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +351,35 @@ def test_copies_are_appended_of_the_messages_in_old_segments_and_known_at_once()
         assert (copied.original, copied.place, copied.commit_offset) == (0, 3, 3000)
         await site.deliver_at(9)
         assert site.delivered == 2, "the copy is not held"
+
+    play(scenario)
+
+
+def test_at_most_1024_copies_are_appended_by_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(WaitingTimers, "older_than", lambda _, *limits: asked.append(limits) or [])
+
+    async def scenario(site: Site) -> None:
+        site.store.log_wanted_before = 7
+        await site.timers._roll()
+
+    play(scenario)
+    assert asked == [(7, 1024)]
+
+
+def test_a_point_is_written_three_seconds_after_a_change_and_copies_one_second_after_they_are_due() -> None:
+    async def scenario(site: Site) -> None:
+        site.send(90)
+        site.store.log_wanted_before = 1000
+        running = asyncio.create_task(site.timers.run(("127.0.0.1", 1), lambda: None))  # type: ignore[arg-type]
+        counts = []
+        for seconds in (0.99, 0.02, 1.98, 0.02):
+            await asyncio.sleep(seconds)
+            counts.append([len(site.store.messages(TIMER_TOPIC, queue)) for queue in (0, POINT_QUEUE)])
+            site.store.log_wanted_before = 0 if counts[-1][0] == 2 else 1000
+        running.cancel()
+        await asyncio.wait([running])
+        assert counts == [[1, 0], [2, 0], [2, 0], [2, 1]]
 
     play(scenario)
 
