@@ -20,6 +20,7 @@ from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.recall_handle import RecallHandle
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.results import PutStatus
@@ -127,7 +128,7 @@ def test_the_last_point_is_sought_in_64_records(invalid: int, is_found: bool) ->
         site.store.add(timed_messages.point(Point(0, 0, 7, 0), 0, ("10.0.0.1", 1)))
         for _ in range(invalid):
             site.store.add(Message(TIMER_TOPIC, b"", {"TIMER_POINT": "?"}, POINT_QUEUE))
-        assert (site.timers._last_point() is not None) is is_found
+        assert (next(site.timers._points(), None) is not None) is is_found
 
     play(scenario)
 
@@ -150,6 +151,74 @@ def test_the_start_reads_32_records_before_other_coroutines_run() -> None:
             await asyncio.sleep(0)
             seen.append((site.timers._table.read_end, scanned))
         assert seen == [(32, 0), (64, 0), (66, 0), (66, 1), (66, 33), (66, 65), (66, 66)]
+
+    play(scenario)
+
+
+def test_a_start_seeks_no_point_among_deleted_records(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> None:
+        for _ in range(2):
+            site.store.add(Message(TIMER_TOPIC, b"", {"TIMER_POINT": "?"}, POINT_QUEUE))
+        site.store.lost.add(0)
+        first = {(TIMER_TOPIC, POINT_QUEUE): 1}
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: first.get(queue, 0))
+        await site.read()
+        assert caplog.text == ""
+
+    play(scenario)
+
+
+def test_a_start_reads_no_record_that_was_deleted_and_the_copy_of_such_a_one(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.log_wanted_before = 1000
+        await site.timers._roll()
+        site.store.lost.add(0)
+        first = {(TIMER_TOPIC, 0): 1}
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: first.get(queue, 0))
+        await site.read()
+        copied = site.found()
+        assert copied is not None
+        assert (copied.place, caplog.text) == (1, "")
+
+    play(scenario)
+
+
+def test_a_queue_that_cannot_be_read_is_tried_again_each_second_and_recalls_wait_for_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[Exception] = [OSError("disk"), ValueError("number")]
+
+    async def scenario(site: Site) -> None:
+        def record_at(commit_offset: int) -> bytes | None:
+            if errors:
+                raise errors.pop(0)
+            return MemoryStore.record_at(site.store, commit_offset)
+
+        site.send(90)
+        site.send(1)
+        monkeypatch.setattr(site.store, "record_at", record_at)
+        address = Address("10.0.0.9", 7)
+        running = asyncio.create_task(site.timers.run(address, lambda: None))
+        unknown = HANDLE._replace(key="unknown")
+        for seconds, code in (
+            (1.99, ResponseCode.SERVICE_NOT_AVAILABLE),
+            (0.02, ResponseCode.ILLEGAL_OPERATION),
+        ):
+            await asyncio.sleep(seconds)
+            assert (await refusal(site, unknown)).code == code
+        site.store.clock_ms += 1000
+        assert caplog.text.count("the timer queue cannot be read, and is tried again") == 2
+        await asyncio.sleep(1)
+        assert [one.message.store_host for one in site.store.messages("T")] == [address]
+        running.cancel()
+        await asyncio.wait([running])
+        assert (await refusal(site)).code == ResponseCode.SERVICE_NOT_AVAILABLE
 
     play(scenario)
 
@@ -276,9 +345,9 @@ def test_a_message_is_delivered_at_its_millisecond_and_nothing_while_the_store_r
 # Recalls.
 
 
-async def refusal(site: Site) -> RefusedError:
+async def refusal(site: Site, handle: RecallHandle = HANDLE) -> RefusedError:
     with pytest.raises(RefusedError) as refused:
-        await site.timers.recall(HANDLE, None)
+        await site.timers.recall(handle, None)
     return refused.value
 
 
@@ -447,6 +516,10 @@ def test_a_point_is_written_after_each_change_and_for_the_deletion_of_segments_o
             await site.timers._write_point()
         await write()
         assert points[-1] == 4
+        await write()
+        await site.read()
+        await write()
+        assert points[-2:] == [4, 5], "each start is followed by a point"
 
     play(scenario)
 

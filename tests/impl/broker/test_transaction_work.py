@@ -3,7 +3,8 @@
 Source: docs/reference/protocol/transactions.md. The store is in memory, and the test sets its answers.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from typing import cast
 
 import pytest
@@ -202,20 +203,26 @@ def test_a_commit_that_the_store_refuses_is_no_event() -> None:
     play(scenario)
 
 
-def test_many_ends_are_recorded_before_the_next_interval() -> None:
+@pytest.mark.parametrize(("ends", "is_due"), [(511, False), (512, True)])
+def test_512_ends_are_recorded_before_the_next_interval(ends: int, is_due: bool) -> None:
     """512 ends have the 4096 bytes of one operation, if each has 8."""
 
     async def scenario(site: Site) -> None:
-        halves = [site.send(f"K{number}") for number in range(512)]
+        for original in range(ends):
+            site.work._ended(site.work._table, original, End.COMMIT)
+        assert site.is_operation_due() is is_due
+
+    play(scenario)
+
+
+def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
         await site.read()
-        for half in halves[:-1]:
-            site.end(half, End.ROLLBACK)
-        assert not site.is_operation_due()
-        site.end(halves[-1], End.ROLLBACK)
-        assert site.is_operation_due()
+        site.end(half, End.ROLLBACK)
+        site.work._operation_due.set()
         await site.write()
-        assert not site.is_operation_due()
-        assert site.progress()[0] == 512
+        assert (site.is_operation_due(), site.progress()[0]) == (False, 1)
 
     play(scenario)
 
@@ -344,6 +351,62 @@ def test_a_start_reads_only_the_operations_that_the_progress_needs(caplog: pytes
         site.end(half, End.ROLLBACK)
         await site.write()
         assert site.progress() == (3, 3)
+
+    play(scenario)
+
+
+def test_a_start_reads_32_records_before_other_coroutines_run() -> None:
+    async def scenario(site: Site) -> None:
+        read, scanned = 0, 0
+
+        def records_from(commit_offset: int) -> Iterator[StoredMessage]:
+            nonlocal scanned
+            for scanned, stored in enumerate(MemoryStore.records_from(site.store, commit_offset), start=1):
+                yield stored
+
+        def commit_offset_at(topic: str, queue_id: int, offset: int) -> int | None:
+            nonlocal read
+            read += topic == OPERATION_TOPIC
+            return MemoryStore.commit_offset_at(site.store, topic, queue_id, offset)
+
+        for number in range(34):
+            site.send(f"K{number}")
+        for place in range(33):
+            site.store.add(half_messages.operation([place], 33_000, 0, ("10.0.0.1", 1)))
+        site.store.records_from = records_from  # type: ignore[method-assign]
+        site.store.commit_offset_at = commit_offset_at  # type: ignore[method-assign]
+        reading = asyncio.create_task(site.read())
+        seen = []
+        while not reading.done():
+            await asyncio.sleep(0)
+            seen.append((site.work._table.read_end, read, scanned))
+        assert seen == [
+            *((32, 0, 0), (34, 0, 0)),  # the half messages
+            *((34, 1, 0), (34, 33, 0)),  # the operations
+            *((34, 33, 1), (34, 33, 33), (34, 33, 34)),  # the log
+        ]
+        assert site.open() == ["K33"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("disk"), ValueError("number"), RefusedError(ResponseCode.SYSTEM_BUSY, "full")]
+)
+def test_work_that_fails_is_logged_and_tried_again_each_second(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(site: Site) -> None:
+        tries_s = []
+
+        async def work() -> None:
+            tries_s.append(asyncio.get_running_loop().time())
+            if len(tries_s) < 3:
+                raise error
+
+        await site.work._retried(work)
+        assert tries_s == pytest.approx([0, 1, 2])
+        assert caplog.text.count(f"the work on transactions failed, and is tried again: {error}") == 2
 
     play(scenario)
 
