@@ -139,7 +139,8 @@ def test_the_start_reads_32_records_before_other_coroutines_run() -> None:
 
         def records_from(commit_offset: int) -> Iterator[StoredMessage]:
             nonlocal scanned
-            for scanned, stored in enumerate(MemoryStore.records_from(site.store, commit_offset), start=1):
+            for stored in MemoryStore.records_from(site.store, commit_offset):
+                scanned += 1
                 yield stored
 
         site.store.records_from = records_from  # type: ignore[method-assign]
