@@ -156,8 +156,7 @@ class Timers:
         recalled = timed_messages.recalled_by(stored.message)
         if recalled is not None:
             for waiting in table.named(recalled):
-                if waiting.place < place:
-                    table.finish(waiting.original, stored.commit_offset)
+                table.finish(waiting.original, stored.commit_offset)
             return
         due_ms = timed_messages.due_ms_of(stored.message)
         if due_ms is None:

@@ -224,6 +224,44 @@ def test_a_queue_that_cannot_be_read_is_tried_again_each_second_and_recalls_wait
     play(scenario)
 
 
+def test_a_recall_in_the_queue_ends_the_messages_before_it_and_not_those_after_it() -> None:
+    async def scenario(site: Site) -> None:
+        for _ in range(2):
+            site.send()
+        recall = timed_messages.recall(HANDLE, None, BEGIN_MS, ("10.0.0.1", 1))
+        at = site.store.add(recall).commit_offset
+        site.send()
+        await site.read()
+        assert [one.place for one in site.timers._table.all_waiting()] == [3]
+        assert site.timers._table.needed_from(at) == 0, "the recall is not durable yet"
+        assert site.timers._table.needed_from(at + 1) == 3000
+
+    play(scenario)
+
+
+def test_a_point_covers_no_message_that_was_stored_after_it() -> None:
+    async def scenario(site: Site) -> None:
+        for seconds in (1, 2):
+            site.send(seconds)
+        await site.read(Point(0, 1, BEGIN_MS + 9000, 0))
+        assert [one.place for one in site.timers._table.all_waiting()] == [1]
+
+    play(scenario)
+
+
+def test_a_message_that_names_a_record_of_another_topic_ends_nothing() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        names = {"REAL_TOPIC": "T", "REAL_QID": "0", "UNIQ_KEY": "K", "TIMER_ORIGINAL": "0"}
+        site.store.add(Message("T", b"", names))
+        forged = {"UNIQ_KEY": "K", "TIMER_OUT_MS": "0"}
+        site.store.add(Message("T", b"", forged, prepared_transaction_offset=1001))
+        await site.read()
+        assert site.timers.waiting_count == 1
+
+    play(scenario)
+
+
 # Delivery.
 
 
