@@ -167,15 +167,13 @@ def test_the_limits_without_a_key_are_those_that_the_pages_state() -> None:
     assert (config.queue_lock_ms, config.client_expiry_ms) == (60_000, 120_000)
 
 
-def test_the_text_of_a_configuration_has_the_keys_that_it_uses_and_is_read_as_the_same() -> None:
+def test_the_text_of_a_configuration_has_the_keys_that_it_uses() -> None:
     default = {line.partition("=")[0] for line in show(BrokerConfig()).splitlines()}
     assert default & {*MEMBERSHIP_OPTIONS, *PEER_OPTIONS, "brokerRole", "haMasterAddress"} == set()
     assert default >= {*OPTIONS, *STORE_OPTIONS}
     text = "brokerRole=SLAVE\nbrokerId=1\nhaMasterAddress=h:7\npeerSecretFile=/s\npeerAddresses=10.0.0.1\n"
     config, _ = read(text, "f")
-    shown = show(config)
-    assert set(text.splitlines()) <= set(shown.splitlines())
-    assert read(shown, "g") == (config, ())
+    assert set(text.splitlines()) <= set(show(config).splitlines())
 
 
 _MS_KEYS = (

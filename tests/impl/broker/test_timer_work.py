@@ -279,6 +279,46 @@ def test_32_messages_that_are_due_are_stored_in_one_step() -> None:
     play(scenario)
 
 
+def test_messages_that_cannot_be_read_from_the_disk_are_delivered_when_they_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> None:
+        def record_at(commit_offset: int) -> bytes | None:
+            if commit_offset == 1000:
+                raise OSError("disk")
+            return MemoryStore.record_at(site.store, commit_offset)
+
+        for _ in range(3):
+            site.send()
+        await site.read()
+        with monkeypatch.context() as broken:
+            broken.setattr(site.store, "record_at", record_at)
+            with pytest.raises(OSError, match="disk"):
+                await site.deliver_at(5)
+            assert site.delivered == 1
+        await site.deliver_at(5)
+        assert (site.delivered, site.timers.waiting_count) == (3, 0)
+
+    play(scenario)
+
+
+def test_delivery_looks_again_when_a_message_arrives_in_its_queue() -> None:
+    async def scenario(site: Site) -> None:
+        site.send(90)
+        await site.read()
+        delivering = asyncio.create_task(site.deliver_at(5))
+        await asyncio.sleep(0.1)
+        for topic, queue_id, offset_next in ((TIMER_TOPIC, 0, 1), (TIMER_TOPIC, 1, 9), ("T", 0, 9)):
+            site.holds.arrived(topic, queue_id, offset_next, 0)
+            await asyncio.sleep(0.1)
+            assert not delivering.done()
+        site.holds.arrived(TIMER_TOPIC, 0, 2, 0)
+        await asyncio.sleep(0.1)
+        assert delivering.done()
+
+    play(scenario)
+
+
 @pytest.mark.parametrize(("others", "delivered", "waited_s"), [(1023, 1, 0), (1024, 0, 0.001)])
 def test_a_final_waits_a_millisecond_while_the_status_of_1024_others_is_not_known(
     others: int, delivered: int, waited_s: float
