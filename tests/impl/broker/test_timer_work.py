@@ -23,7 +23,7 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.results import PutResult, PutStatus
 from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events, MemoryStore
 
@@ -279,6 +279,29 @@ def test_32_messages_that_are_due_are_stored_in_one_step() -> None:
     play(scenario)
 
 
+def test_delivery_sleeps_exactly_until_the_next_message_is_due() -> None:
+    async def scenario(site: Site) -> None:
+        site.send(5)
+        await site.read()
+        await site.deliver_at(4.5)
+        assert asyncio.get_running_loop().time() == pytest.approx(0.5, abs=1e-4)
+
+    play(scenario)
+
+
+def test_a_final_does_not_wait_for_the_disk_or_a_slave(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[bool] = []
+
+    async def scenario(site: Site) -> None:
+        monkeypatch.setattr(site.store, "put_soon", lambda *_, wait=True: waits.append(wait))
+        site.send()
+        await site.read()
+        await site.deliver_at(5)
+
+    play(scenario)
+    assert waits == [False]
+
+
 def test_messages_that_cannot_be_read_from_the_disk_are_delivered_when_they_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -447,6 +470,16 @@ def test_a_recall_is_refused_before_the_queue_is_read_and_after_the_message_is_d
     play(scenario)
 
 
+def test_a_message_that_was_just_stored_can_be_recalled() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        site.send()
+        assert (await site.timers.recall(HANDLE, None)).status is PutStatus.PUT_OK
+        assert site.found() is None
+
+    play(scenario)
+
+
 def test_a_recalled_message_is_done_also_before_the_recall_is_readable() -> None:
     async def scenario(site: Site) -> None:
         site.send()
@@ -599,6 +632,28 @@ def test_a_point_is_written_after_each_change_and_for_the_deletion_of_segments_o
         await site.read()
         await write()
         assert points[-2:] == [4, 5], "each start is followed by a point"
+
+    play(scenario)
+
+
+def test_a_point_says_until_when_and_from_where_in_the_log_and_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> None:
+        waits: list[bool] = []
+
+        async def put(message: Message, *, wait: bool = True) -> PutResult:
+            waits.append(wait)
+            return site.store.add(message)
+
+        monkeypatch.setattr(site.store, "put", put)
+        site.send()
+        await site.read()
+        site.store.clock_ms += 7
+        await site.timers._write_point()
+        (stored,) = site.store.messages(TIMER_TOPIC, POINT_QUEUE)
+        assert timed_messages.point_of(stored.message) == Point(0, 1, BEGIN_MS + 7, 1000)
+        assert (stored.message.born_timestamp_ms, waits) == (BEGIN_MS + 7, [False])
 
     play(scenario)
 
