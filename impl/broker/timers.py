@@ -315,11 +315,10 @@ class Timers:
     async def _roll(self) -> None:
         """Append copies of the messages in segments that are to be deleted."""
         store, table = self._store, self._table
-        wanted = store.log_wanted_before
-        if not wanted or not store.writable:
+        if not store.writable:
             return
         self._catch_up()
-        for waiting in table.older_than(wanted, _ROLLS_MAX):
+        for waiting in table.older_than(store.log_wanted_before, _ROLLS_MAX):
             stored = self._waiting_at(waiting.commit_offset)
             if stored is None:
                 _log.error("the message at %d, which waits for its time, is gone", waiting.commit_offset)

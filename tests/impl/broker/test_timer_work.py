@@ -536,6 +536,35 @@ def test_copies_are_appended_of_the_messages_in_old_segments_and_known_at_once()
     play(scenario)
 
 
+def test_no_copy_is_appended_of_a_message_that_was_recalled_in_the_meantime() -> None:
+    """After the recall, the copy would be another message, which a start would find."""
+
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.add(timed_messages.recall(HANDLE, None, BEGIN_MS, ("10.0.0.1", 1)))
+        site.store.log_wanted_before = 1000
+        await site.timers._roll()
+        assert len(site.store.messages(TIMER_TOPIC)) == 2
+
+    play(scenario)
+
+
+def test_a_message_that_is_being_delivered_does_not_stop_the_copies_of_others() -> None:
+    async def scenario(site: Site) -> None:
+        for _ in range(2):
+            site.send()
+        await site.read()
+        site.store.log_wanted_before = 2000
+        assert site.timers._table.hold(0, 0)
+        await site.timers._roll()
+        copied = site.found(1)
+        assert copied is not None
+        assert copied.place == 2
+
+    play(scenario)
+
+
 def test_at_most_1024_copies_are_appended_by_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(WaitingTimers, "older_than", lambda _, *limits: asked.append(limits) or [])
