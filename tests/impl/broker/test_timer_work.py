@@ -704,6 +704,46 @@ def test_delivery_reports_the_other_work_when_it_is_due() -> None:
     play(scenario)
 
 
+def test_work_is_done_once_some_time_after_each_time_it_became_due() -> None:
+    async def scenario(site: Site) -> None:
+        due, done_s = asyncio.Event(), list[float]()
+
+        async def work() -> None:
+            done_s.append(asyncio.get_running_loop().time())
+
+        running = asyncio.create_task(site.timers._whenever(due, work, 3))
+        for _ in range(2):
+            await asyncio.sleep(10)
+            due.set()
+        await asyncio.sleep(10)
+        running.cancel()
+        assert done_s == pytest.approx([13, 23], abs=0.05)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), ValueError("number")])
+def test_work_that_fails_is_logged_and_tried_again_each_second(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(site: Site) -> None:
+        tries_s = []
+
+        async def work() -> None:
+            tries_s.append(asyncio.get_running_loop().time())
+            if len(tries_s) < 3:
+                raise error
+            await asyncio.sleep(60)
+
+        running = asyncio.create_task(site.timers._forever(work))
+        await asyncio.sleep(9)
+        running.cancel()
+        assert tries_s == pytest.approx([0, 1, 2])
+        assert caplog.text.count(f"the work on timers failed, and is tried again: {error}") == 2
+
+    play(scenario)
+
+
 # The records that are needed.
 
 
@@ -744,5 +784,24 @@ def test_a_broker_that_does_not_deliver_keeps_what_the_last_durable_point_needs(
         assert needed() == 1000
         site.store.add(timed_messages.point(Point(2, 3, 0, 0), 0, ("10.0.0.1", 1)))
         assert needed() == 2000
+
+    play(scenario)
+
+
+def test_the_last_durable_point_counts_and_only_records_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(site: Site) -> None:
+        site.timers.follow()
+        needed = site.store.readers[LOG_READER]
+        for _ in range(3):
+            site.send()
+        for first in (1, 2):
+            site.store.add(timed_messages.point(Point(first, 3, 0, 0), 0, ("10.0.0.1", 1)))
+        for flushed, expected in ((3000, None), (3001, 1000), (4000, 1000), (4001, 2000)):
+            monkeypatch.setattr(MemoryStore, "log_flushed", flushed)
+            assert needed() == expected
+        begins = {(TIMER_TOPIC, 0): 2}
+        monkeypatch.setattr(MemoryStore, "log_flushed", 4000)
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        assert needed() == 2000, "the record at 1000 is deleted"
 
     play(scenario)

@@ -4,7 +4,8 @@ Source: docs/reference/protocol/transactions.md. The store is in memory, and the
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
@@ -19,7 +20,7 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.base import Store
@@ -28,6 +29,7 @@ from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events, MemoryStore
 
 TIMEOUT_MS = 6000
+HOST = Address("10.0.0.9", 7)
 
 
 class Site:
@@ -223,6 +225,106 @@ def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
         site.work._operation_due.set()
         await site.write()
         assert (site.is_operation_due(), site.progress()[0]) == (False, 1)
+
+    play(scenario)
+
+
+def test_a_transaction_that_was_just_stored_can_end() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        assert site.end(site.send()) == [(PutStatus.PUT_OK, "")]
+
+    play(scenario)
+
+
+def test_only_the_storing_of_a_half_message_is_an_event() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        site.work.note_half(Message("T", b"", dict(half.message.properties)))
+        site.work.note_half(half.message)
+        assert site.events.kept == [(Kind.HALF, {"msg_id": "K", "topic": "T"})]
+
+    play(scenario)
+
+
+# Running.
+
+
+@asynccontextmanager
+async def running(site: Site, discards: list[float]) -> AsyncIterator[None]:
+    """Run the work of a master: checks each 30 s after 5 s, two of them, and operations each 3 s."""
+
+    async def discard() -> None:
+        discards.append(round(asyncio.get_running_loop().time(), 1))
+
+    task = asyncio.create_task(
+        site.work.run(
+            HOST, site.offsets, site.asked.append, discard,
+            check_interval_ms=lambda: 30_000, timeout_ms=lambda: 5000, checks_max=lambda: 2,
+            operation_interval_ms=3000,
+        )
+    )  # fmt: skip
+    await asyncio.sleep(0.1)
+    yield
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def test_a_half_message_is_checked_in_each_round_then_discarded() -> None:
+    async def scenario(site: Site) -> None:
+        discards, counts = list[float](), []
+        site.send()
+        async with running(site, discards):
+            site.store.clock_ms += 5000
+            for until_s in (29.9, 30.1, 59.9, 60.1, 89.9):
+                await asyncio.sleep(until_s - asyncio.get_running_loop().time())
+                counts.append(len(site.asked))
+            assert (counts, discards) == ([0, 1, 1, 2, 2], [])
+            await asyncio.sleep(0.2)
+        assert (len(site.asked), discards, site.bodies(DISCARD_TOPIC)) == (2, [90], ["K"])
+        copies = site.store.messages(HALF_TOPIC)[1:]
+        assert [copy.message.store_host for copy in copies] == [HOST] * 2
+
+    play(scenario)
+
+
+def test_a_younger_half_message_is_not_checked() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        async with running(site, []):
+            site.store.clock_ms += 4999
+            await asyncio.sleep(31)
+        assert site.asked == []
+
+    play(scenario)
+
+
+def test_ends_are_recorded_every_three_seconds_while_the_work_runs() -> None:
+    async def scenario(site: Site) -> None:
+        half, other = site.send(), site.send("other")
+        counts = []
+        async with running(site, []):
+            site.end(half, End.ROLLBACK)
+            for until_s in (2.9, 3.1):
+                await asyncio.sleep(until_s - asyncio.get_running_loop().time())
+                counts.append(len(site.bodies(OPERATION_TOPIC)))
+        assert counts == [0, 1]
+        with pytest.raises(RefusedError, match="the broker is reading its transactions"):
+            site.end(other)
+
+    play(scenario)
+
+
+def test_the_progress_of_a_master_that_has_just_started_is_stored_without_a_new_record() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.end(half)
+        await site.work._write_operation()
+        site.restart()
+        await site.read()
+        await site.work._advance(site.offsets)
+        assert site.progress() == (1, 1)
 
     play(scenario)
 
