@@ -176,9 +176,8 @@ class Broker:
         self._load_access_rules()
         self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
-        if self._group_store is None and not self._config.replication.is_slave:
-            # The store begins to delete old segments before the timers know what they need.
-            self.store.keep_log_from(LOG_READER, lambda: self.store.log_begin)
+        # The store begins to delete old segments before the timers know what they need.
+        self.store.keep_log_from(LOG_READER, lambda: self.store.log_begin)
         await self.store.start()
         if not self._config.replication.is_slave and self._group_store is None:
             tables.delays.cut()  # others do so when they become masters and have their whole log

@@ -15,11 +15,11 @@ _PAIRS_A_TURN: Final = 20
 class Lag(NamedTuple):
     """The lag of a group in a topic: numbers of messages, and ages in milliseconds; 0 if there are none."""
 
-    inflight: int = 0
-    ready: int = 0
-    lag_ms: int = 0
+    inflight: int
+    ready: int
+    lag_ms: int
     """The age of the oldest message that is not committed."""
-    queueing_ms: int = 0
+    queueing_ms: int
     """The age of the oldest message that the group has not received."""
 
 

@@ -59,10 +59,8 @@ class Timers:
         self._is_ready = False
         self._puts = 0
         self._has_failed = False
-        self._point_at = 0
-        """The commit offset of the last point."""
-        self._covered = (-1, -1)
-        """The number of changes and the read end of the table when the last point was written."""
+        self._written: tuple[tuple[int, int], int] | None = None
+        """The changes and the read end of the table that its last point covers, and the point's offset."""
         self._address = Address("127.0.0.1", 0)
         self._point_due = asyncio.Event()
         self._roll_due = asyncio.Event()
@@ -106,9 +104,9 @@ class Timers:
     async def _read(self, before: Callable[[], Point | None]) -> None:
         """Build the table from the timer queue, the last point, and the log after it."""
         store, table = self._store, WaitingTimers()
-        self._table = table
+        self._table, self._written = table, None
         end = store.max_offset(TIMER_TOPIC, 0)
-        point = self._last_point() or before() or Point()
+        point = next((point for _, point in self._points()), None) or before() or Point()
         table.read_end = min(max(point.first, store.min_offset(TIMER_TOPIC, 0)), end)
         while table.read_end < end:
             until = min(table.read_end + _BATCH, end)
@@ -118,20 +116,13 @@ class Timers:
             await asyncio.sleep(0)
         await self._scan(table, point.scan_from)
 
-    def _last_point(self) -> Point | None:
-        for commit_offset, point in self._points():
-            self._point_at = commit_offset
-            return point
-        return None
-
     def _points(self) -> Iterator[tuple[int, Point]]:
         """Yield the latest points with their commit offsets, the last one first."""
         end = self._store.max_offset(TIMER_TOPIC, POINT_QUEUE)
         least = max(self._store.min_offset(TIMER_TOPIC, POINT_QUEUE), end - _POINTS_SOUGHT)
         for offset in range(end - 1, least - 1, -1):
             stored = self._stored(POINT_QUEUE, offset)
-            point = None if stored is None else timed_messages.point_of(stored.message)
-            if stored is not None and point is not None:
+            if stored is not None and (point := timed_messages.point_of(stored.message)) is not None:
                 yield stored.commit_offset, point
 
     async def _scan(self, table: WaitingTimers, scan_from: int) -> None:
@@ -165,8 +156,7 @@ class Timers:
         recalled = timed_messages.recalled_by(stored.message)
         if recalled is not None:
             for waiting in table.named(recalled):
-                if waiting.place < place:
-                    table.finish(waiting.original, stored.commit_offset)
+                table.finish(waiting.original, stored.commit_offset)
             return
         due_ms = timed_messages.due_ms_of(stored.message)
         if due_ms is None:
@@ -310,22 +300,25 @@ class Timers:
         result = await store.put(timed_messages.point(point, store.now_ms(), self._address), wait=False)
         if result.status not in STORED:
             raise OSError(f"no point could be stored: {result.status} {result.reason}")
-        self._covered, self._point_at = covered, result.commit_offset
+        self._written = covered, result.commit_offset
 
     def _is_point_due(self) -> bool:
         """Return whether a point would cover more than the last one, or let records be deleted."""
-        table = self._table
-        is_changed = (table.changes, table.read_end) != self._covered
-        return table.read_end > 0 and (is_changed or self._point_at < self._store.log_wanted_before)
+        table, written = self._table, self._written
+        is_due = (
+            written is None
+            or written[0] != (table.changes, table.read_end)
+            or written[1] < self._store.log_wanted_before
+        )
+        return table.read_end > 0 and is_due
 
     async def _roll(self) -> None:
         """Append copies of the messages in segments that are to be deleted."""
         store, table = self._store, self._table
-        wanted = store.log_wanted_before
-        if not wanted or not store.writable:
+        if not store.writable:
             return
         self._catch_up()
-        for waiting in table.older_than(wanted, _ROLLS_MAX):
+        for waiting in table.older_than(store.log_wanted_before, _ROLLS_MAX):
             stored = self._waiting_at(waiting.commit_offset)
             if stored is None:
                 _log.error("the message at %d, which waits for its time, is gone", waiting.commit_offset)

@@ -33,8 +33,6 @@ class QueueLockTable:
             if lease is None or lease.client_id == client_id or lease.ends_ms < now_ms:
                 leases[queue] = _Lease(client_id, now_ms + self._lease_ms)
                 held.append(queue)
-        if not leases:
-            del self._leases[group]
         return held
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -44,11 +42,9 @@ class QueueLockTable:
             lease = leases.get(queue)
             if lease is not None and lease.client_id == client_id:
                 del leases[queue]
-        if not leases:
-            self._leases.pop(group, None)
 
     def drop_expired(self, now_ms: int) -> None:
-        """Remove expired leases, because clients need not unlock their queues."""
+        """Remove expired leases, because clients need not unlock their queues, and groups without leases."""
         for group, leases in list(self._leases.items()):
             for queue in [queue for queue, lease in leases.items() if lease.ends_ms < now_ms]:
                 del leases[queue]

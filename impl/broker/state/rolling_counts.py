@@ -17,9 +17,12 @@ _KEYS_MAX: Final = 200_000
 class Counted:
     """The sum of one window. `elapsed_s` is the time since its first count, at most the window's length."""
 
-    sum: int = 0
-    times: int = 0
-    elapsed_s: float = 0.0
+    sum: int
+    times: int
+    elapsed_s: float
+
+
+NOTHING: Final = Counted(0, 0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,6 @@ class RollingCounts:
         history = self._history.get((name, key))
         if history is None:
             # Released brokers know an item from its first count on.
-            return (Counted(), Counted(), Counted()) if (name, key) in self._now else None
+            return (NOTHING, NOTHING, NOTHING) if (name, key) in self._now else None
         minute, hour, day = (history.counted(place, now_s) for place in range(3))
         return minute, hour, day

@@ -40,7 +40,7 @@ class Meter:
         return tuple(self._rate(window) for window in WINDOWS_S)
 
     def _rate(self, window_s: int) -> float:
-        if len(self._samples) < 2:
+        if not self._samples:
             return 0.0
         end_s, end = self._samples[-1]
         begin_s, begin = self._samples[max(0, len(self._samples) - 1 - window_s)]

@@ -89,7 +89,11 @@ def test_expiry_settings_have_the_format_of_released_brokers() -> None:
     assert (store.disk_forcibly_percent, store.disk_warning_percent) == (80, 95)
 
 
-@pytest.mark.parametrize("hours", ["24", "x", "04,16", ";"])
+def test_each_hour_of_a_day_is_accepted() -> None:
+    assert read("deleteWhen=00;23\n", "f")[0].store.delete_when_hours == (0, 23)
+
+
+@pytest.mark.parametrize("hours", ["24", "4;24", "x", "4;x", "04,16", ";"])
 def test_invalid_hours_are_refused(hours: str) -> None:
     with pytest.raises(ConfigError, match="hours from 00 to 23"):
         read(f"deleteWhen={hours}\n", "f")
@@ -154,6 +158,22 @@ def test_listening_on_all_addresses_needs_an_address_to_advertise() -> None:
     with pytest.raises(ConfigError, match="brokerIP1"):
         with_changes(BrokerConfig(), {"host": "0.0.0.0"})
     with_changes(BrokerConfig(), {"host": "0.0.0.0", "advertised_host": "10.0.0.1"})
+
+
+def test_the_limits_without_a_key_are_those_that_the_pages_state() -> None:
+    config = BrokerConfig()
+    assert (config.topics_max, config.groups_max, config.topic_queues_max) == (50_000, 50_000, 1024)
+    assert (config.offset_pairs_max, config.sends_bytes_max) == (1_000_000, 268_435_456)
+    assert (config.queue_lock_ms, config.client_expiry_ms) == (60_000, 120_000)
+
+
+def test_the_text_of_a_configuration_has_the_keys_that_it_uses() -> None:
+    default = {line.partition("=")[0] for line in show(BrokerConfig()).splitlines()}
+    assert default & {*MEMBERSHIP_OPTIONS, *PEER_OPTIONS, "brokerRole", "haMasterAddress"} == set()
+    assert default >= {*OPTIONS, *STORE_OPTIONS}
+    text = "brokerRole=SLAVE\nbrokerId=1\nhaMasterAddress=h:7\npeerSecretFile=/s\npeerAddresses=10.0.0.1\n"
+    config, _ = read(text, "f")
+    assert set(text.splitlines()) <= set(show(config).splitlines())
 
 
 _MS_KEYS = (

@@ -1,14 +1,22 @@
 """Tests the lag of consumer groups: in flight, ready, and the ages of the oldest messages."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import cast
 
+import pytest
+
+from mqproof.impl.broker import consumer_lag
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.consumer_lag import Lag, lag_of, lags
+from mqproof.impl.broker.services import Services
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.simulated_loop import run_simulated
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", BrokerConfig().name, 0)
+NONE = Lag(inflight=0, ready=0, lag_ms=0, queueing_ms=0)
 
 
 async def _send(world: World, count: int) -> None:
@@ -33,7 +41,7 @@ def test_messages_are_ready_then_in_flight_then_consumed() -> None:
         seen.append(lag_of(services, "T", "G"))
         services.offsets.commit("G", "T", 0, end + 100)
         seen.append(lag_of(services, "T", "G"))
-        assert (await lags(services, 1))[0] == {("T", "G"): Lag()}
+        assert (await lags(services, 1))[0] == {("T", "G"): NONE}
         assert (await lags(services, 0))[1] == 1
         return seen
 
@@ -43,7 +51,7 @@ def test_messages_are_ready_then_in_flight_then_consumed() -> None:
     assert (half.inflight, half.ready) == (3, ready.ready - 3)
     assert half.lag_ms == ready.lag_ms
     assert 0 < half.queueing_ms <= half.lag_ms
-    assert consumed == beyond == Lag()
+    assert consumed == beyond == NONE
 
 
 def test_a_group_whose_messages_expired_waits_only_for_those_that_exist() -> None:
@@ -82,3 +90,42 @@ def test_the_ages_are_those_of_the_first_message_not_consumed_and_the_first_not_
     assert (one.lag_ms // 100, one.queueing_ms // 100) == (30, 20)
     assert (both.inflight, both.ready) == (1, 4)
     assert (both.lag_ms // 100, both.queueing_ms // 100) == (70, 70)
+
+
+def test_other_requests_are_served_after_each_twenty_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(consumer_lag, "lag_of", lambda _, topic, group: asked.append(f"{topic}@{group}"))
+
+    async def main() -> list[int]:
+        pairs = [("T", f"G{number}") for number in range(42)]
+        services = SimpleNamespace(offsets=SimpleNamespace(pairs=lambda: pairs))
+        reading = asyncio.create_task(lags(cast("Services", services), 41))
+        counts = []
+        while not reading.done():
+            await asyncio.sleep(0)
+            counts.append(len(asked))
+        assert (await reading)[1] == 1
+        return counts
+
+    assert run_simulated(main()) == [0, 20, 40, 41]
+
+
+def test_a_message_whose_time_cannot_be_read_has_the_age_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(topic: str, queue_id: int, offset: int) -> int | None:
+        if offset:
+            raise OSError(f"{topic} {queue_id}")
+        return None
+
+    async def scenario(world: World) -> list[Lag]:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services, found = world.broker.services, []
+        for _ in range(2):
+            await services.store.put(Message("T", b"x"))
+        monkeypatch.setattr(services.store, "store_time_ms", unreadable)
+        for committed in (0, 1):
+            services.offsets.commit("G", "T", 0, committed)
+            found.append(lag_of(services, "T", "G"))
+        return found
+
+    assert play(scenario) == [Lag(0, 2, 0, 0), Lag(0, 1, 0, 0)]

@@ -27,6 +27,7 @@ from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.group_commit import Done
 from mqproof.impl.store.results import PERHAPS_STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
@@ -315,6 +316,25 @@ def test_an_idle_broker_with_a_waiting_message_uses_little_time() -> None:
     play(scenario)
 
 
+def test_the_queue_of_each_of_18_levels_is_looked_at_once_a_minute_without_messages() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        looks_s: list[float] = []
+        units = world.broker.store.units
+
+        def counted(topic: str, queue_id: int, offset: int, count: int) -> Sequence[Unit]:
+            if topic == SCHEDULE_TOPIC:
+                looks_s.append(world.loop.time())
+            return units(topic, queue_id, offset, count)
+
+        world.broker.store.units = counted  # type: ignore[method-assign]
+        await asyncio.sleep(130)
+        first_s = looks_s[0]
+        assert [round(at_s - first_s, 1) for at_s in looks_s] == [0] * 18 + [60] * 18 + [120] * 18
+
+    play(scenario)
+
+
 def test_the_progress_of_each_level_can_be_queried() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
@@ -505,13 +525,46 @@ def test_messages_that_are_due_together_are_stored_with_one_write(
 
     async def scenario(world: World) -> None:
         await _put_together(world, "abcde")
-        seen: list[str] = []
-        world.disk.on_step = lambda step: seen.append(f"{step.kind} {step.path}")
-        await asyncio.sleep(2)
+        assert await _log_writes(world) == writes
         assert delivered(world) == list("abcde")
-        assert sum("write" in step and "commitlog" in step for step in seen) == writes
 
     play(scenario)
+
+
+@pytest.mark.parametrize(("count", "writes"), [(64, 1), (65, 2)])
+def test_sixty_four_messages_are_stored_with_one_write(count: int, writes: int) -> None:
+    async def scenario(world: World) -> None:
+        await _put_together(world, "a" * count)
+        assert await _log_writes(world) == writes
+        assert _progress(world) == {1: count}
+
+    play(scenario)
+
+
+def test_a_write_ends_with_the_message_that_fills_one_mebibyte() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        waits = {"REAL_TOPIC": "T", "REAL_QID": "0", "DELAY": "1"}
+        await store.put(Message(SCHEDULE_TOPIC, b"", waits))
+        found = store.entry(SCHEDULE_TOPIC, 0, 0)
+        assert found is not None
+        body = b"a" * ((1 << 18) - found[1].size)
+        await asyncio.sleep(2)
+        await store.put_batch([Message(SCHEDULE_TOPIC, body, waits) for _ in range(5)])
+        assert await _log_writes(world) == 2, "four messages of 256 KiB, and one"
+        assert _progress(world) == {1: 6}
+
+    play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, commit_log_segment_bytes=1 << 24)))
+
+
+async def _log_writes(world: World) -> int:
+    """Return how many writes to the log the next two seconds make."""
+    seen: list[Step] = []
+    world.disk.on_step = seen.append
+    await asyncio.sleep(2)
+    world.disk.on_step = None
+    return sum(step.kind == "write" and "commitlog" in step.path for step in seen)
 
 
 class _Puts:

@@ -74,6 +74,47 @@ def test_the_times_of_sends_are_reported_to_the_millisecond() -> None:
     run_simulated(scenario())
 
 
+@pytest.mark.parametrize(
+    ("interval", "most_ms"),
+    list(enumerate((0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000))),
+)
+def test_a_send_counts_in_the_interval_of_its_time(interval: int, most_ms: int) -> None:
+    now_s = [0.0]
+    gate = SendGate(count_max=10, bytes_max=100, busy_ms=200, now_s=lambda: now_s[0])
+    for took_ms, expected in ((most_ms, interval), (most_ms + 1.5, interval + 1)):
+        now_s[0] = 0.0
+        ticket = gate.enter(1)
+        now_s[0] = took_ms / 1000
+        before = list(gate.took)
+        gate.leave(ticket)
+        assert [after - one for after, one in zip(gate.took, before, strict=True)] == [
+            number == expected for number in range(13)
+        ]
+
+
+def test_the_oldest_send_may_have_waited_for_exactly_the_limit() -> None:
+    now_s = [0.0]
+    gate = SendGate(count_max=10, bytes_max=100, busy_ms=200, now_s=lambda: now_s[0])
+    gate.enter(1)
+    now_s[0] = 0.2
+    gate.enter(1)
+    now_s[0] = 0.2001
+    with pytest.raises(RefusedError, match="PCBUSY_CLEAN_QUEUE"):
+        gate.enter(1)
+
+
+def test_a_send_that_is_refused_takes_no_room() -> None:
+    gate = SendGate(count_max=2, bytes_max=10, busy_ms=200, now_s=lambda: 0.0)
+    gate.enter(6)
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="1 sends of 6 bytes wait"):
+            gate.enter(5)
+    gate.enter(4)
+    with pytest.raises(RefusedError, match="2 sends of 10 bytes wait"):
+        gate.enter(0)
+    assert (gate.refused_full, gate.refused_slow) == (3, 0)
+
+
 def test_a_broker_admits_sends_up_to_its_own_limits() -> None:
     """Several sends of a few kilobytes wait for the disk at once, and none of them is refused."""
 

@@ -304,3 +304,70 @@ def test_a_check_compares_at_most_sixteen_pulls_of_a_queue_at_once(
 
     run_simulated(main())
     assert passes == [("T", 0)] * is_passed
+
+
+def test_sixteen_pulls_are_woken_in_each_turn() -> None:
+    async def main() -> list[int]:
+        holds = PullHolds()
+        held = [holds.hold("T", 0, 0, (), 15.0) for _ in range(40)]
+        holds.arrived("T", 0, 1, 0)
+        counts = []
+        for _ in range(4):
+            counts.append(sum(one.done() for one in held))
+            await asyncio.sleep(0)
+        return counts
+
+    assert run_simulated(main()) == [16, 32, 40, 40]
+
+
+@pytest.mark.parametrize(("others", "turns"), [(1999, 0), (2000, 1)])
+def test_two_thousand_pulls_are_looked_at_in_each_turn(others: int, turns: int) -> None:
+    async def main() -> int:
+        holds = PullHolds()
+        for _ in range(others):
+            holds.hold("T", 0, 0, frozenset({8}), 15.0)
+        last = holds.hold("T", 0, 0, frozenset({7}), 15.0)
+        holds.arrived("T", 0, 1, 7)
+        waited = 0
+        while not last.done() and waited < 9:
+            waited += 1
+            await asyncio.sleep(0)
+        return waited
+
+    assert run_simulated(main()) == turns
+
+
+def test_a_turn_that_ends_the_work_for_one_queue_goes_on_with_the_next() -> None:
+    async def main() -> tuple[int, bool]:
+        holds = PullHolds()
+        many = [holds.hold("T", 0, 0, (), 15.0) for _ in range(17)]
+        other = holds.hold("U", 0, 0, (), 15.0)
+        holds.arrived("T", 0, 1, 0)
+        holds.arrived("U", 0, 1, 0)
+        await asyncio.sleep(0)
+        return sum(one.done() for one in many), other.done()
+
+    assert run_simulated(main()) == (17, True)
+
+
+def test_after_closing_no_more_queues_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 1)
+    asked: list[int] = []
+
+    def offset_next(_: str, queue_id: int) -> int:
+        asked.append(queue_id)
+        return 0
+
+    async def main() -> None:
+        holds = PullHolds()
+        for queue_id in range(4):
+            holds.hold("T", queue_id, 0, (), 15.0)
+        holds.check(offset_next)
+        await asyncio.sleep(0)
+        assert asked == [0, 1]
+        holds.close()
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    run_simulated(main())
+    assert asked == [0, 1]

@@ -3,6 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 
@@ -10,7 +12,11 @@ from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.services import loop_ms
 from mqproof.impl.broker.state.filter_servers import FilterServers
+from mqproof.impl.remoting.address_server import AddressServer
+from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from tests.impl.world import World, play
 
 EVERY_S = {
@@ -37,8 +43,81 @@ def test_each_periodic_work_is_done_at_its_interval(monkeypatch: pytest.MonkeyPa
 
     async def scenario(world: World) -> None:
         done.clear()
-        await asyncio.sleep(1000.5)
-        assert done == {name: 1000 // seconds for name, seconds in EVERY_S.items()}
+        await asyncio.sleep(100.5)
+        assert done == {name: 100 // seconds for name, seconds in EVERY_S.items()}
+
+    play(scenario)
+
+
+SERVES: Final = {
+    "write of offsets": (5, None),
+    "registration": (30, None),
+    "write of delays": (10, None),
+    "scan for silent clients": (10, None),
+    "samples of statistics": (1, None),
+    "periods of statistics": (10, None),
+    "check of held pulls": (5, None),
+}
+"""What each broker does periodically: the interval, and the time of the first run if it is another one."""
+FOLLOWS: Final = {
+    "repair of damaged records": (5, None),
+    "search for the master": (0.5, None),
+    "copy of the master's tables": (10, 3),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, SERVES),
+        ({"long_polling": False}, {**SERVES, "check of held pulls": (1, None)}),
+        ({"acl_enabled": True}, {**SERVES, "poll of the accounts": (5, None)}),
+        ({"name_servers": AddressServer(Address("a", 80), "/ns")},
+         {**SERVES, "fetch of name servers": (120, None)}),
+        ({"replication": ReplicationConfig(role=Role.SLAVE, ha_port=0), "broker_id": 1},
+         {**SERVES, **FOLLOWS}),
+        ({"replication": ReplicationConfig(role=Role.ASYNC_MASTER, ha_port=0)},
+         {**SERVES, "repair of damaged records": (5, None)}),
+    ],
+)  # fmt: skip
+def test_a_broker_does_the_periodic_work_of_its_role_and_settings(
+    changes: dict[str, Any],
+    expected: dict[str, tuple[float, float | None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: dict[str, tuple[float, float | None]] = {}
+
+    def noted(_: Broker, seconds: float, work: object, name: str, first_s: float | None = None) -> None:
+        begun[name] = seconds, first_s
+
+    async def scenario(world: World) -> None:
+        disk = SimulatedDisk()
+        write_durably(disk, "/store/config/plain_acl.yml", b"accounts: []")
+        monkeypatch.setattr(Broker, "_every", noted)
+        broker = Broker(replace(world.config, name="b-x", **changes), replace(world.runtime, disk=disk))
+        await broker.start()
+        await broker.stop()
+
+    play(scenario)
+    assert begun == expected
+
+
+@pytest.mark.parametrize(
+    ("first_s", "expected_s"), [(None, [5, 10, 15]), (3, [3, 8, 13]), (0, [0, 5, 10, 15])]
+)
+def test_periodic_work_begins_after_its_interval_unless_another_time_is_given(
+    first_s: float | None, expected_s: list[float]
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        began_s, done_s = world.loop.time(), list[float]()
+
+        async def work() -> None:
+            done_s.append(round(world.loop.time() - began_s, 1))
+
+        world.broker._every(5, work, "work of the test", first_s)
+        await asyncio.sleep(15.5)
+        assert done_s == expected_s
 
     play(scenario)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
+from msgspec import UNSET
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.registration import Registrar
@@ -12,12 +13,16 @@ from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
-from mqproof.impl.remoting.bodies import BrokerData, ClusterInfo
+from mqproof.impl.remoting.bodies import BrokerData, ClusterInfo, RegisterBrokerBody
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.headers import RegisterBrokerRequest, RegisterBrokerResponse
+from mqproof.impl.remoting.headers import (
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    UnregisterBrokerRequest,
+)
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.spec.events import Event, Kind
@@ -176,15 +181,21 @@ def test_a_slave_finds_its_master_at_once_although_two_name_servers_are_silent()
 class NameServers:
     """Answers the requests of a registrar as the test says, and records them."""
 
-    def __init__(self, *answers: bytes | Exception) -> None:
+    def __init__(self, *answers: bytes | dict[str, str] | ResponseCode | Exception) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[Address, Command]] = []
+        self.timeouts_s: list[float] = []
 
-    async def invoke(self, address: Address, request: Command, _timeout_s: float) -> Command:
+    async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         self.asked.append((address, request))
+        self.timeouts_s.append(timeout_s)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, ResponseCode):
+            return request.answer(answer, remark="as the test says")
+        if isinstance(answer, dict):
+            return request.answer(ResponseCode.SUCCESS, answer)
         return request.answer(ResponseCode.SUCCESS, body=answer)
 
 
@@ -246,5 +257,87 @@ def test_a_registration_names_the_port_of_slaves_or_the_next_port(given: Address
         for address, (_, request) in zip((FIRST, SECOND), name_servers.asked, strict=True):
             header = headers.read(RegisterBrokerRequest, request.fields)
             assert (header.ha_server_addr, header.broker_addr) == (str(expected), str(own)), address
+
+    play(scenario)
+
+
+def test_a_failure_of_a_name_server_is_logged_once_until_its_next_success(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        silent, refused, ok = RemotingError("silent"), ResponseCode.SYSTEM_ERROR, b""
+        unreadable = {"haServerAddr": "x" * 100_000}
+        rounds = [(silent, ok), (silent, refused), (ok, refused), (refused, ok), (ok, unreadable)]
+        name_servers = NameServers(*(answer for answers in rounds for answer in answers))
+        answers: list[RegisterBrokerResponse] = []
+        registrar = registrar_of(world, name_servers, on_registered=answers.append)
+        caplog.clear()
+        for _ in rounds:
+            await registrar.register()
+        words = [record.getMessage().partition(" does not know this broker: ") for record in caplog.records]
+        assert [(who, why.partition(":")[0]) for who, _, why in words] == [
+            (f"name server {FIRST}", "silent"),
+            (f"name server {SECOND}", "SYSTEM_ERROR"),
+            (f"name server {FIRST}", "SYSTEM_ERROR"),
+            (f"name server {SECOND}", "RegisterBrokerResponse"),
+        ]
+        assert "as the test says" in words[1][2]
+        assert len(answers) == 4
+
+    play(scenario)
+
+
+def test_a_registration_waits_six_seconds_a_search_one_and_an_unregistration_three() -> None:
+    async def scenario(world: World) -> None:
+        name_servers = NameServers(*[RemotingError("silent")] * 6)
+        registrar = registrar_of(world, name_servers)
+        await registrar.register()
+        await registrar.seek_master(None)
+        await registrar.unregister()
+        assert name_servers.timeouts_s == [6, 6, 1, 1, 3, 3]
+        header = headers.read(UnregisterBrokerRequest, name_servers.asked[-1][1].fields)
+        assert header == UnregisterBrokerRequest("b-x", str(world.broker_address), world.config.cluster, 0)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "known", "registers"),
+    [
+        (["m:1"], None, [True]),
+        (["m:1"], "m:1", [False]),
+        (["m:1"], "n:1", [True]),
+        ([None, "m:1", "m:1"], "m:1", [False, True, False]),
+        (["", "m:1"], "m:1", [False, False]),
+    ],
+)
+def test_a_slave_registers_when_a_name_server_knows_another_master_or_one_that_has_returned(
+    addresses: list[str | None], known: str | None, registers: list[bool]
+) -> None:
+    """None stands for an answer without a master, and "" for a name server that is silent."""
+
+    async def scenario(world: World) -> None:
+        silent = RemotingError("silent")
+        seen = []
+        registrar: Registrar | None = None
+        for address in addresses:
+            answer = silent if address == "" else cluster(**({"b-x": {0: address}} if address else {}))
+            name_servers = NameServers(answer, silent)
+            registrar = registrar or registrar_of(world, name_servers)
+            registrar._client, registrar._name_servers = cast("RemotingClient", name_servers), (FIRST,)
+            await registrar.seek_master(None if known is None else Address.parse(known))
+            seen.append(RequestCode.REGISTER_BROKER in [request.code for _, request in name_servers.asked])
+        assert seen == registers
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("term", "state_version"), [(0, UNSET), (1, 1)])
+def test_the_version_of_the_topics_of_a_leader_has_its_term(term: int, state_version: object) -> None:
+    async def scenario(world: World) -> None:
+        name_servers = NameServers(*[RemotingError("silent")] * 2)
+        await registrar_of(world, name_servers, term=lambda: term).register()
+        body = java_json.read(RegisterBrokerBody, name_servers.asked[0][1].body)
+        assert body.topic_config_serialize_wrapper.data_version.state_version == state_version
 
     play(scenario)

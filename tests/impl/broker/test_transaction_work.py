@@ -3,7 +3,9 @@
 Source: docs/reference/protocol/transactions.md. The store is in memory, and the test sets its answers.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
@@ -18,7 +20,7 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.base import Store
@@ -27,6 +29,7 @@ from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events, MemoryStore
 
 TIMEOUT_MS = 6000
+HOST = Address("10.0.0.9", 7)
 
 
 class Site:
@@ -202,20 +205,126 @@ def test_a_commit_that_the_store_refuses_is_no_event() -> None:
     play(scenario)
 
 
-def test_many_ends_are_recorded_before_the_next_interval() -> None:
+@pytest.mark.parametrize(("ends", "is_due"), [(511, False), (512, True)])
+def test_512_ends_are_recorded_before_the_next_interval(ends: int, is_due: bool) -> None:
     """512 ends have the 4096 bytes of one operation, if each has 8."""
 
     async def scenario(site: Site) -> None:
-        halves = [site.send(f"K{number}") for number in range(512)]
+        for original in range(ends):
+            site.work._ended(site.work._table, original, End.COMMIT)
+        assert site.is_operation_due() is is_due
+
+    play(scenario)
+
+
+def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
         await site.read()
-        for half in halves[:-1]:
-            site.end(half, End.ROLLBACK)
-        assert not site.is_operation_due()
-        site.end(halves[-1], End.ROLLBACK)
-        assert site.is_operation_due()
+        site.end(half, End.ROLLBACK)
+        site.work._operation_due.set()
         await site.write()
-        assert not site.is_operation_due()
-        assert site.progress()[0] == 512
+        assert (site.is_operation_due(), site.progress()[0]) == (False, 1)
+
+    play(scenario)
+
+
+def test_a_transaction_that_was_just_stored_can_end() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        assert site.end(site.send()) == [(PutStatus.PUT_OK, "")]
+
+    play(scenario)
+
+
+def test_only_the_storing_of_a_half_message_is_an_event() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        site.work.note_half(Message("T", b"", dict(half.message.properties)))
+        site.work.note_half(half.message)
+        assert site.events.kept == [(Kind.HALF, {"msg_id": "K", "topic": "T"})]
+
+    play(scenario)
+
+
+# Running.
+
+
+@asynccontextmanager
+async def running(site: Site, discards: list[float]) -> AsyncIterator[None]:
+    """Run the work of a master: checks each 30 s after 5 s, two of them, and operations each 3 s."""
+
+    async def discard() -> None:
+        discards.append(round(asyncio.get_running_loop().time(), 1))
+
+    task = asyncio.create_task(
+        site.work.run(
+            HOST, site.offsets, site.asked.append, discard,
+            check_interval_ms=lambda: 30_000, timeout_ms=lambda: 5000, checks_max=lambda: 2,
+            operation_interval_ms=3000,
+        )
+    )  # fmt: skip
+    await asyncio.sleep(0.1)
+    yield
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def test_a_half_message_is_checked_in_each_round_then_discarded() -> None:
+    async def scenario(site: Site) -> None:
+        discards, counts = list[float](), []
+        site.send()
+        async with running(site, discards):
+            site.store.clock_ms += 5000
+            for until_s in (29.9, 30.1, 59.9, 60.1, 89.9):
+                await asyncio.sleep(until_s - asyncio.get_running_loop().time())
+                counts.append(len(site.asked))
+            assert (counts, discards) == ([0, 1, 1, 2, 2], [])
+            await asyncio.sleep(0.2)
+        assert (len(site.asked), discards, site.bodies(DISCARD_TOPIC)) == (2, [90], ["K"])
+        copies = site.store.messages(HALF_TOPIC)[1:]
+        assert [copy.message.store_host for copy in copies] == [HOST] * 2
+
+    play(scenario)
+
+
+def test_a_younger_half_message_is_not_checked() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        async with running(site, []):
+            site.store.clock_ms += 4999
+            await asyncio.sleep(31)
+        assert site.asked == []
+
+    play(scenario)
+
+
+def test_ends_are_recorded_every_three_seconds_while_the_work_runs() -> None:
+    async def scenario(site: Site) -> None:
+        half, other = site.send(), site.send("other")
+        counts = []
+        async with running(site, []):
+            site.end(half, End.ROLLBACK)
+            for until_s in (2.9, 3.1):
+                await asyncio.sleep(until_s - asyncio.get_running_loop().time())
+                counts.append(len(site.bodies(OPERATION_TOPIC)))
+        assert counts == [0, 1]
+        with pytest.raises(RefusedError, match="the broker is reading its transactions"):
+            site.end(other)
+
+    play(scenario)
+
+
+def test_the_progress_of_a_master_that_has_just_started_is_stored_without_a_new_record() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.end(half)
+        await site.work._write_operation()
+        site.restart()
+        await site.read()
+        await site.work._advance(site.offsets)
+        assert site.progress() == (1, 1)
 
     play(scenario)
 
@@ -344,6 +453,63 @@ def test_a_start_reads_only_the_operations_that_the_progress_needs(caplog: pytes
         site.end(half, End.ROLLBACK)
         await site.write()
         assert site.progress() == (3, 3)
+
+    play(scenario)
+
+
+def test_a_start_reads_32_records_before_other_coroutines_run() -> None:
+    async def scenario(site: Site) -> None:
+        read, scanned = 0, 0
+
+        def records_from(commit_offset: int) -> Iterator[StoredMessage]:
+            nonlocal scanned
+            for stored in MemoryStore.records_from(site.store, commit_offset):
+                scanned += 1
+                yield stored
+
+        def commit_offset_at(topic: str, queue_id: int, offset: int) -> int | None:
+            nonlocal read
+            read += topic == OPERATION_TOPIC
+            return MemoryStore.commit_offset_at(site.store, topic, queue_id, offset)
+
+        for number in range(34):
+            site.send(f"K{number}")
+        for place in range(33):
+            site.store.add(half_messages.operation([place], 33_000, 0, ("10.0.0.1", 1)))
+        site.store.records_from = records_from  # type: ignore[method-assign]
+        site.store.commit_offset_at = commit_offset_at  # type: ignore[method-assign]
+        reading = asyncio.create_task(site.read())
+        seen = []
+        while not reading.done():
+            await asyncio.sleep(0)
+            seen.append((site.work._table.read_end, read, scanned))
+        assert seen == [
+            *((32, 0, 0), (34, 0, 0)),  # the half messages
+            *((34, 1, 0), (34, 33, 0)),  # the operations
+            *((34, 33, 1), (34, 33, 33), (34, 33, 34)),  # the log
+        ]
+        assert site.open() == ["K33"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("disk"), ValueError("number"), RefusedError(ResponseCode.SYSTEM_BUSY, "full")]
+)
+def test_work_that_fails_is_logged_and_tried_again_each_second(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(site: Site) -> None:
+        tries_s = []
+
+        async def work() -> None:
+            tries_s.append(asyncio.get_running_loop().time())
+            if len(tries_s) < 3:
+                raise error
+
+        await site.work._retried(work)
+        assert tries_s == pytest.approx([0, 1, 2])
+        assert caplog.text.count(f"the work on transactions failed, and is tried again: {error}") == 2
 
     play(scenario)
 

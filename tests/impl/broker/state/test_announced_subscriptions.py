@@ -4,7 +4,7 @@ from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscript
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.runtime.clock import SystemClock
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.spec.events import Event
+from mqproof.spec.events import Event, Kind
 
 
 def recorded(events: list[Event]) -> list[tuple[str, ...]]:
@@ -63,3 +63,17 @@ def test_without_an_event_log_nothing_is_recorded() -> None:
     announced = AnnouncedSubscriptions(None)
     announced.update("g", by_topic(Subscription("t")), "one")
     announced.group_left("g")
+
+
+def test_the_events_name_the_group() -> None:
+    events: list[Event] = []
+    announced = AnnouncedSubscriptions(EventLog(events.append, "b", SystemClock()))
+    announced.update("g", by_topic(Subscription("t")), "one")
+    announced.update("g", by_topic(Subscription("u")), "one")
+    announced.group_left("g")
+    assert [(event.kind, event.topic, event.group) for event in events] == [
+        (Kind.SUBSCRIBE, "t", "g"),
+        (Kind.UNSUBSCRIBE, "t", "g"),
+        (Kind.SUBSCRIBE, "u", "g"),
+        (Kind.UNSUBSCRIBE, "u", "g"),
+    ]

@@ -47,6 +47,7 @@ def produces(table: ClientTable, at: Channel, client_id: str, *groups: str, at_m
 
 def test_a_group_has_the_topics_of_its_latest_heartbeat_and_the_latest_version_of_each() -> None:
     group = ConsumerGroup()
+    assert not group.is_broadcasting
     first = ConsumerData("G", subscription_data_set=subscribed("T", "U", version=5, text="a"))
     assert group.update(first)
     assert not group.update(first)
@@ -96,6 +97,7 @@ def test_a_group_ends_with_its_last_member_and_only_changed_groups_are_reported(
     assert table.channel_closed(one) == set()
     assert table.channel_closed(two) == {"G"}
     assert table.subscribed() == {}
+    assert not table._memberships
 
 
 def test_a_check_goes_to_the_producers_of_a_group_in_turn_and_only_to_those_that_read() -> None:
@@ -141,6 +143,8 @@ def test_a_channel_is_silent_if_any_of_its_memberships_was_not_confirmed() -> No
     assert table.silent_since(99) == []
     assert table.silent_since(100) == [quiet]
     assert set(table.silent_since(101)) == {quiet, lively}
+    consumes(table, lively, "c2", at_ms=50)
+    assert table.silent_since(51) == [lively]
     table.count_as_heard(500)
     assert table.silent_since(500) == []
     assert set(table.silent_since(501)) == {quiet, lively}

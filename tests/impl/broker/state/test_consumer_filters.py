@@ -9,7 +9,7 @@ from mqproof.impl.broker.state import consumer_filters
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable, FilterData
 from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.remoting.bodies import GroupFilter, Subscription
-from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -238,3 +238,70 @@ def test_the_number_of_expressions_is_limited(
     assert found[0][1] is not None
     assert found[0][1].expression == "a = 2"
     assert "the expression of group G3 is not kept: there are 2" in caplog.text
+
+
+def test_another_text_with_the_same_version_replaces_nothing() -> None:
+    with closing(SimulatedLoop()) as loop:
+        filters = table(simulated(loop, SimulatedNetwork()))
+    filters.register("G", [by_sql("a = 1", 5)], 100)
+    before = filters.get("T", "G")
+    filters.register("G", [by_sql("a = 2", 5)], 200)
+    assert before is not None
+    assert filters.get("T", "G") == before
+
+
+def test_a_subscription_without_a_text_is_not_recorded() -> None:
+    with closing(SimulatedLoop()) as loop:
+        filters = table(simulated(loop, SimulatedNetwork()))
+    filters.register("G", [Subscription("T", None, expression_type="SQL92")], 100)
+    assert filters.get("T", "G") is None
+
+
+def test_a_repeated_heartbeat_does_not_write_the_file_again() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        filters = table(simulated(loop, SimulatedNetwork(), disk=disk))
+        filters.register("G", [by_sql("a = 1", 5)], 100)
+        await filters.persist()
+        disk.lose(PATH)
+        filters.register("G", [by_sql("a = 1", 5)], 200)
+        await filters.persist()
+        assert not disk.exists(PATH)
+
+    run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize(("times", "dead_ms"), [("", 970_000), (',"bornTime":3,"deadTime":300', 300)])
+def test_an_expression_of_the_file_is_kept_for_a_day_after_its_group_left(times: str, dead_ms: int) -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+    data = f'{{"topic":"T","consumerGroup":"G","expression":"a = 1"{times}}}'
+    write_durably(
+        disk, PATH, f'{{"filterDataByTopic":{{"T":{{"groupFilterData":{{"G":{data}}}}}}}}}'.encode()
+    )
+
+    async def main() -> None:
+        filters = table(simulated(loop, SimulatedNetwork(), disk=disk), 1_000_000)
+        assert filters.get("T", "G") == FilterData(
+            "T", "G", "a = 1", born_time=3 if times else 0, client_version=0, dead_time=dead_ms
+        )
+        await filters.drop_expired(DAY_MS + dead_ms - 1)
+        assert filters.get("T", "G") is not None
+        await filters.drop_expired(DAY_MS + dead_ms)
+        assert filters.get("T", "G") is None
+        assert not filters._topics_of
+
+    run_simulated(main(), loop)
+
+
+def test_a_slave_is_sent_expressions_up_to_a_size_that_counts_names_and_150_bytes_for_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with closing(SimulatedLoop()) as loop:
+        master = table(simulated(loop, SimulatedNetwork()))
+    for version, group in enumerate(("G1", "G2")):
+        master.register(group, [by_sql("a = 1", version, "Topic")], 100)
+    size = len("a = 1" + "Topic" + "G1") + 150
+    for bytes_max, groups in ((2 * size, ["G2", "G1"]), (2 * size - 1, ["G2"]), (size - 1, [])):
+        monkeypatch.setattr(consumer_filters, "_SHARED_BYTES_MAX", bytes_max)
+        assert [each.consumer_group for each in master.shared()] == groups

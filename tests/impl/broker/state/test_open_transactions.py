@@ -3,6 +3,8 @@
 Source: docs/reference/protocol/transactions.md, "Operations".
 """
 
+import pytest
+
 from mqproof.impl.broker.state import open_transactions
 from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTransactions, offsets_of
 
@@ -109,7 +111,7 @@ def test_a_commit_that_could_not_be_stored_opens_the_transaction_again() -> None
     assert made.find(0) == half(0)
 
 
-def test_the_memory_of_ends_and_operations_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_memory_of_ends_and_operations_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_transactions, "_REMEMBERED_MAX", 2)
     monkeypatch.setattr(open_transactions, "_OPERATIONS_MAX", 2)
     made = table(*(half(place) for place in range(5)))
@@ -128,3 +130,67 @@ def test_a_copy_that_was_added_when_it_was_put_is_not_replaced_when_it_is_read()
     made.add(put)
     made.add(half(0, 1, 1)._replace(stored_ms=71))
     assert made.find(0) == put
+
+
+def test_ten_thousand_ends_are_known() -> None:
+    made = OpenTransactions()
+    for place in range(10_001):
+        made.end(place, End.COMMIT, 0)
+    assert [made.known_end(place) for place in (0, 1, 10_000)] == [None, End.COMMIT, End.COMMIT]
+
+
+@pytest.mark.parametrize(("operations", "needed"), [(10_000, 9_999), (10_001, 9_999)])
+def test_ten_thousand_operations_are_remembered_one_by_one(operations: int, needed: int) -> None:
+    """The last one counts as one with those that follow; it is needed until the progress is beyond all."""
+    made = OpenTransactions()
+    for place in range(operations):
+        made.note_operation(place, place)
+    made.read_end = operations - 1
+    assert made.progress(operations) == (operations - 1, needed)
+
+
+def test_nothing_of_an_empty_table_is_read() -> None:
+    assert OpenTransactions().progress(0) == (0, 0)
+
+
+def test_a_transaction_that_is_removed_awaits_no_operation() -> None:
+    made = table(half(0))
+    made.end(0, End.COMMIT, 0)
+    assert made.awaiting_count == 1
+    made.drop(0)
+    made.drop(0)
+    assert (len(made), made.awaiting_count, made.awaits_operation) == (0, 0, False)
+
+
+def test_an_end_that_was_not_announced_is_scanned_from_its_own_place_in_the_log() -> None:
+    made = table(half(0))
+    made.end(0, End.DISCARD, 50)
+    assert made.scan_from([], 500) == 50
+
+
+@pytest.mark.parametrize(("bytes_max", "count"), [(3, 0), (4, 1), (7, 1), (8, 2), (12, 2), (13, 3)])
+def test_an_operation_may_have_exactly_its_size(bytes_max: int, count: int) -> None:
+    made = table(half(0), half(1), half(2, 13, 1))
+    for original in range(3):
+        made.end(original, End.COMMIT, 0)
+    recorded = made.without_operation(bytes_max)
+    assert [one.original for one in recorded] == list(range(count))
+
+
+def test_an_operation_leaves_out_a_transaction_whose_copy_is_being_put_and_takes_the_next() -> None:
+    made = table(half(0), half(1))
+    made.hold(0)
+    for original in range(2):
+        made.end(original, End.COMMIT, 0)
+    assert made.without_operation(4096) == [half(1)]
+
+
+def test_a_copy_that_is_newer_than_an_operation_awaits_another_one() -> None:
+    made = table(half(0), half(1))
+    for original in range(2):
+        made.end(original, End.COMMIT, 0)
+    recorded = made.without_operation(4096)
+    made.add(half(0, 2, 1))
+    made.drop(1)
+    made.operation_stored(0, recorded)
+    assert made.without_operation(4096) == [half(0, 2, 1)]

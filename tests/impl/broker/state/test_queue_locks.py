@@ -40,6 +40,22 @@ def test_only_the_holder_can_unlock_a_queue() -> None:
     locks.unlock("unknown", "c1", [A])
 
 
+def test_an_expired_lease_is_removed_and_a_group_without_leases_too() -> None:
+    locks = QueueLockTable(lease_ms=60_000)
+    locks.lock("G", "c1", [A], 0)
+    locks.lock("G", "c1", [B], 1)
+    locks.lock("H", "c1", [A], 0)
+    locks.unlock("H", "c1", [A])
+    locks.lock("I", "c1", [], 0)
+    locks.drop_expired(60_000)
+    assert locks.lock("G", "c2", [A, B], 60_000) == []
+    assert list(locks._leases) == ["G"]
+    locks.drop_expired(60_001)
+    assert locks.lock("G", "c2", [A, B], 60_001) == [A]
+    locks.drop_expired(120_002)
+    assert not locks._leases
+
+
 _steps = st.lists(
     st.tuples(st.sampled_from("lu"), st.sampled_from(["c1", "c2", "c3"]), st.integers(0, 90)), max_size=30
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.impl.broker.state.rolling_counts import Counted
+from mqproof.impl.broker.state.rolling_counts import NOTHING
 from mqproof.impl.broker.state.statistics import Meter, Statistics
 
 
@@ -19,6 +19,7 @@ def test_rates_cover_ten_seconds_a_minute_and_ten_minutes() -> None:
 def test_rates_of_a_short_life_cover_the_available_time() -> None:
     meter = Meter()
     meter.sample(0.0, 0)
+    assert meter.rates() == (0, 0, 0)
     meter.add(6)
     meter.sample(2.0, 2000)
     assert meter.rates() == (3, 3, 3)
@@ -34,6 +35,17 @@ def test_the_count_is_recorded_each_midnight() -> None:
     assert (meter.yesterday_morning, meter.this_morning, meter.total) == (12, 23, 23)
 
 
+def test_a_count_becomes_that_of_this_morning_at_midnight_and_not_at_the_start() -> None:
+    meter, day_ms = Meter(), 86_400_000
+    meter.add(3)
+    mornings = []
+    for wall_ms in (day_ms - 1, day_ms - 1, day_ms, 2 * day_ms - 1, 2 * day_ms):
+        meter.sample(0.0, wall_ms)
+        meter.add()
+        mornings.append((meter.yesterday_morning, meter.this_morning))
+    assert mornings == [(0, 0), (0, 0), (0, 5), (0, 5), (5, 7)]
+
+
 def test_each_rate_covers_exactly_its_period() -> None:
     """The count is the square of the second, so the rate of each period before second 700 is another one."""
     meter = Meter()
@@ -41,6 +53,7 @@ def test_each_rate_covers_exactly_its_period() -> None:
         meter.add(second**2 - meter.total)
         meter.sample(float(second), second * 1000)
     assert meter.rates() == (1400 - 10, 1400 - 60, 1400 - 600)
+    assert len(meter._samples) == 601, "no more are kept than the longest period needs"
 
 
 def test_messages_and_bytes_are_counted_under_the_names_of_rocketmq() -> None:
@@ -60,7 +73,7 @@ def test_messages_and_bytes_are_counted_under_the_names_of_rocketmq() -> None:
             *(("BROKER_PUT_NUMS", "C"), ("BROKER_GET_NUMS", "C")),
             *(("GROUP_GET_NUMS", "T@G"), ("GROUP_GET_SIZE", "T@G")),
         )
-        for _, _, day in [found.windows(name, key, 10.0) or (Counted(),) * 3]
+        for _, _, day in [found.windows(name, key, 10.0) or (NOTHING,) * 3]
     }
     assert counted == {
         ("TOPIC_PUT_NUMS", "T"): (5, 2),
@@ -72,7 +85,8 @@ def test_messages_and_bytes_are_counted_under_the_names_of_rocketmq() -> None:
         ("GROUP_GET_SIZE", "T@G"): (1000, 2),
     }
     assert (statistics.puts.total, statistics.put_bytes.total, statistics.messages_got.total) == (6, 1250, 5)
-    assert statistics.traffic.outgoing["T", "G"].bytes == 1000
+    outgoing = statistics.traffic.outgoing["T", "G"]
+    assert (outgoing.messages, outgoing.bytes) == (5, 1000)
 
 
 def test_every_counter_is_sampled() -> None:

@@ -32,9 +32,12 @@ def test_no_more_series_are_made_than_the_limit() -> None:
 def test_a_known_series_is_counted_also_at_the_limit() -> None:
     traffic = Traffic(series_max=1)
     for _ in range(2):
+        traffic.stored("T", "normal", 1, 10)
         traffic.delivered("T", "G", 1, 10)
         traffic.dead_letter("T", "G")
-    assert (traffic.outgoing["T", "G"].messages, traffic.dead_letters) == (2, {("T", "G"): 2})
+        traffic.transaction_ended("T", committed=True)
+    assert (traffic.incoming["T", "normal"].messages, traffic.outgoing["T", "G"].messages) == (2, 2)
+    assert (traffic.dead_letters, traffic.committed) == ({("T", "G"): 2}, {"T": 2})
 
 
 def test_sizes_are_counted_up_to_one_four_and_512_kib_and_one_two_and_four_mib() -> None:

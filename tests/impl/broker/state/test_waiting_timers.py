@@ -105,3 +105,30 @@ def test_a_message_is_held_once_and_one_that_is_not_known_never() -> None:
     assert not made.hold(0, 500)
     made.release(1)
     assert [one.place for one in made.take_due(99, 9, 0)] == [1]
+
+
+def test_an_empty_table_is_done_with_nothing() -> None:
+    made = WaitingTimers()
+    assert (made.point(0, 0), made.changes) == (Point(first=0, read_end=0, due_ms=0, scan_from=0), 0)
+    made.add(waiting(0, 10))
+    made.finish(0, None)
+    made.finish(0, None)
+    assert made.changes == 1
+
+
+def test_the_heap_keeps_2048_entries_also_of_messages_that_are_done() -> None:
+    made = table(waiting(0, 30), waiting(1, 40))
+    made.hold(1, 0)
+    for place in range(2, 2048):
+        made.add(waiting(place, 10))
+        made.finish(place, None)
+    assert len(made._heap) == 2048
+    made.add(waiting(2048, 10))
+    made.finish(2048, None)
+    assert made._heap == [(30, 0)], "an entry of a held message is added at its release"
+
+
+def test_a_key_names_a_copied_message_once_and_one_without_a_key_never() -> None:
+    made = table(waiting(0, 30, key="K"), waiting(1, 30, original=0, key="K"), waiting(2, 30))
+    assert [one.place for one in made.named(("T", "K"))] == [1]
+    assert list(made._by_key) == [("T", "K")]
