@@ -269,7 +269,7 @@ def test_a_closed_connection_needs_no_timer_for_its_requests() -> None:
         asking = asyncio.create_task(site.channel.invoke(new_request(1), 3600.0))
         await _turns()
         site.channel.closed()
-        with pytest.raises(ConnectionLostError, match="the connection to 127.0.0.1:2 was lost"):
+        with pytest.raises(ConnectionLostError, match=r"the connection to 127\.0\.0\.1:2 was lost"):
             await asking
         assert [each for each in loop._timers if not each[2].cancelled()] == []  # type: ignore[attr-defined]
 
@@ -290,7 +290,7 @@ def test_a_request_that_cannot_be_sent_is_a_connect_error(is_open: bool) -> None
         with pytest.raises(ConnectError, match=reason):
             await site.channel.invoke(new_request(1), 1.0)
         if is_open:
-            with pytest.raises(RequestTimeoutError, match="no answer from 127.0.0.1:2 within 1000 ms"):
+            with pytest.raises(RequestTimeoutError, match=r"no answer from 127\.0\.0\.1:2 within 1000 ms"):
                 await asking
             later = asyncio.create_task(site.channel.invoke(new_request(1), 1.0))
             await asyncio.sleep(0.999)
