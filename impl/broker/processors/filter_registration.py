@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.state.filter_servers import FilterServersFullError
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -10,6 +10,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import RegisterFilterServerRequest, RegisterFilterServerResponse
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.network import Address
 
 
@@ -22,7 +23,7 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     try:
         address = str(Address.parse(given))
-        changed = services.filter_servers.register(channel, address, loop_ms() / 1000)
+        changed = services.filter_servers.register(channel, address, upkeep.now_s())
     except (ValueError, FilterServersFullError) as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
     if changed:

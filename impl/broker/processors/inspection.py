@@ -7,7 +7,7 @@ import asyncio
 from typing import Final
 
 from mqproof.impl.broker.processors.offset_admin import group_progress
-from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.state.rolling_counts import Counted
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
@@ -33,6 +33,7 @@ from mqproof.impl.remoting.headers import (
     StatsRequest,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime import upkeep
 
 _ENTRIES_MAX: Final = 1024
 
@@ -120,7 +121,7 @@ def statistics(services: Services, request: Command, channel: Channel) -> Reply:
     """Return the counts under a name in the last minute, hour and day."""
     header = headers.read(StatsRequest, request.fields)
     counts = services.statistics.counts
-    windows = counts.windows(header.stats_name, header.stats_key, loop_ms() / 1000)
+    windows = counts.windows(header.stats_name, header.stats_key, upkeep.now_s())
     if windows is None:
         remark = f"nothing was counted under {header.stats_name} {header.stats_key}"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)

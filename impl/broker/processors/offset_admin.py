@@ -11,7 +11,7 @@ from mqproof.impl.broker.processors.consumer_calls import NOTIFIABLE_VERSION
 from mqproof.impl.broker.processors.queries import offset_at_time
 from mqproof.impl.broker.requests.administrative_events import reset_at_broker
 from mqproof.impl.broker.requests.checks import require_group, require_topic
-from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumeStats,
@@ -38,6 +38,7 @@ from mqproof.impl.remoting.headers import (
 )
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime import upkeep
 
 _TO_THE_END: Final = -1
 _ALL_QUEUES: Final = -1
@@ -161,7 +162,7 @@ async def consume_stats(services: Services, request: Command, channel: Channel) 
 
 def group_progress(services: Services, group_name: str, topic: str) -> ConsumeStats:
     """Return a group's progress in one topic; without queues if it is connected and does not subscribe."""
-    rate = services.pull_progress.rate(topic, group_name, loop_ms() / 1000)
+    rate = services.pull_progress.rate(topic, group_name, upkeep.now_s())
     group = services.clients.consumer_group(group_name)
     if group is not None and topic not in group.subscriptions:
         return ConsumeStats(rate)

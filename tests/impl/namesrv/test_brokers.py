@@ -19,6 +19,7 @@ from mqproof.impl.remoting.headers import (
     MemberGroupRequest,
     PutKvRequest,
     RegisterBrokerResponse,
+    UnregisterBrokerRequest,
 )
 from mqproof.spec.events import Kind
 from tests.impl.namesrv.world import BROKER, World, play
@@ -113,13 +114,55 @@ def test_the_event_log_has_the_expiry_time_that_a_broker_requested() -> None:
 
 
 def test_events_name_the_broker_and_its_address() -> None:
-    async def scenario(world: World) -> set[tuple[str, str]]:
+    async def scenario(world: World) -> list[tuple[Kind, str, str]]:
         await world.register()
         await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
+        await query(world, 1)
+        await world.ask(RequestCode.UNREGISTER_BROKER, UnregisterBrokerRequest(NAME, ADDRESS, CLUSTER, 0))
+        await world.register()
         await asyncio.sleep(200)
-        return {(event.attrs["broker"], event.attrs["address"]) for event in world.broker_events()}
+        return [
+            (event.kind, event.attrs["broker"], event.attrs["address"]) for event in world.broker_events()
+        ]
 
-    assert play(scenario) == {(NAME, ADDRESS)}
+    assert play(scenario) == [
+        (kind, NAME, ADDRESS)
+        for kind in (
+            Kind.REGISTER,
+            Kind.HEARTBEAT,
+            Kind.HEARTBEAT,
+            Kind.UNREGISTER,
+            Kind.REGISTER,
+            Kind.EXPIRE,
+        )
+    ]
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_the_event_of_a_registration_lists_up_to_eight_topics_and_their_version(count: int) -> None:
+    async def scenario(world: World) -> list[dict[str, str]]:
+        await world.register(*(f"T{number}" for number in range(count)), version=5)
+        return [dict(event.attrs) for event in world.broker_events()]
+
+    [attrs] = play(scenario)
+    listed = {"topics": "T0,T1,T2,T3,T4,T5,T6,T7", "version": "0.0.5"}
+    assert attrs == {"broker": NAME, "address": ADDRESS, "id": "0", **(listed if count == 8 else {})}
+
+
+@pytest.mark.parametrize(
+    ("asked_ms", "expiry_ms"),
+    [(None, None), (-1, None), (0, None), (1, 1), (3_600_000, 3_600_000), (3_600_001, 3_600_000)],
+)
+def test_a_requested_expiry_time_counts_up_to_an_hour(asked_ms: int | None, expiry_ms: int | None) -> None:
+    async def scenario(world: World) -> list[str | None]:
+        await world.register(heartbeat_timeout_millis=asked_ms)
+        await world.ask(
+            RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, asked_ms)
+        )
+        return [event.attrs.get("expiry_ms") for event in world.broker_events()]
+
+    shown = None if expiry_ms is None else str(expiry_ms)
+    assert play(scenario) == [shown, shown]
 
 
 def test_the_expiry_time_that_a_broker_can_request_is_limited() -> None:

@@ -83,6 +83,31 @@ def test_a_broken_compressed_body_is_refused(body: bytes, reason: str) -> None:
         read_body(header(compressed=True), body)
 
 
-def test_a_small_body_that_inflates_without_limit_is_refused() -> None:
-    with pytest.raises(BodyError, match="inflates to more than"):
-        read_body(header(compressed=True), zlib.compress(bytes(70 << 20)))
+def test_a_registration_may_have_no_topics() -> None:
+    found = read_body(header(compressed=True), compressed())
+    assert found is not None
+    assert found.topic_config_serialize_wrapper.topic_config_table == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "reason"),
+    [
+        (100_000, "is not a topic"),  # the number is accepted, and the first topic is missing
+        (100_001, "100001 topics in a registration, at most 100000 expected"),
+        (2**32 - 1, "-1 topics in a registration"),
+    ],
+)
+def test_the_number_of_topics_in_a_registration_is_limited(count: int, reason: str) -> None:
+    with pytest.raises(BodyError, match=reason):
+        read_body(header(compressed=True), compressed(count=count))
+
+
+@pytest.mark.parametrize(("extra", "is_refused"), [(0, False), (1, True)])
+def test_a_registration_inflates_to_at_most_64_mib(extra: int, is_refused: bool) -> None:
+    start = field(b'{"counter":3,"timestamp":5}') + bytes(4) + field(b"[]")
+    body = zlib.compress(start + bytes(64 * 1024 * 1024 - len(start) + extra), 1)
+    if is_refused:
+        with pytest.raises(BodyError, match="inflates to more than 67108864 bytes"):
+            read_body(header(compressed=True), body)
+    else:
+        assert read_body(header(compressed=True), body) is not None

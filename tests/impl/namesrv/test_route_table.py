@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from mqproof.impl.namesrv.route_table import Bounds, BoundsError, BrokerKey, LiveBroker, RouteTable
 from mqproof.impl.remoting.bodies import (
     PERM_WRITE,
+    BrokerData,
     DataVersion,
     QueueData,
     RegisterBrokerBody,
@@ -113,6 +114,21 @@ def test_unregistering_under_another_id_changes_nothing() -> None:
     register(table, MASTER, topics("T"))
     assert not table.unregister(BrokerKey("C", "b-a", 1, MASTER.address))
     assert route_text(table, "T") == "b-a:4 at b-a[0]"
+
+
+def test_a_broker_name_keeps_its_cluster_when_one_of_its_brokers_leaves() -> None:
+    table = RouteTable()
+    register(table, MASTER, topics("T"))
+    slave = BrokerKey("C", MASTER.broker_name, 1, "10.0.0.2:10911")
+    register(table, slave, acting=True)
+    table.unregister(slave)
+    route = table.route("T")
+    assert route is not None
+    assert route.broker_datas == [
+        BrokerData({0: MASTER.address}, MASTER.broker_name, "C", route.broker_datas[0].enable_acting_master)
+    ]
+    assert route.broker_datas[0].enable_acting_master is True
+    assert table.topics_of_cluster("C") == ["T"]
 
 
 def test_an_address_has_only_one_id() -> None:
@@ -307,6 +323,18 @@ def test_a_registration_beyond_a_limit_is_refused_and_changes_nothing(
     assert (table.living(), table.topics(), table.cluster_info()) == before
     register(table, MASTER, topics("T", "U", "V", version=3))
     assert table.topics() == ["T", "U", "V"]
+
+
+def test_a_registration_at_the_limits_is_accepted() -> None:
+    bounds = Bounds(brokers_max=2, queues_max=4, name_characters_max=20, filter_servers_max=2)
+    table = RouteTable(bounds)
+    register(table, MASTER, topics("T" * 20, "U", "V"), filter_servers=("f:1", "f:2"))
+    register(table, OTHER, topics("U"))
+    assert table.topics() == ["T" * 20, "U", "V"]
+
+
+def test_the_limits_are_those_of_the_documentation() -> None:
+    assert Bounds() == Bounds(10_000, 1_000_000, 512, 100)
 
 
 def permissions(table: RouteTable, topic: str) -> dict[str, int]:

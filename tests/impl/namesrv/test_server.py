@@ -3,6 +3,7 @@
 import asyncio
 import re
 import zlib
+from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from mqproof.impl.remoting.headers import (
 )
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import SCHEMA_VERSION, Event, Kind
-from tests.impl.namesrv.world import BROKER, World
+from tests.impl.namesrv.world import BROKER, World, play
 
 
 def test_a_registered_topic_has_a_route_until_its_broker_unregisters() -> None:
@@ -220,3 +221,50 @@ def test_the_event_log_has_the_start_and_each_route() -> None:
     assert started == (Kind.RECOVER, None, {**times, "schema": str(SCHEMA_VERSION)})
     assert nothing == (Kind.ROUTE, "T", {"brokers": "", "writable": ""})
     assert route == (Kind.ROUTE, "T", {"brokers": "b-a:0,b-a:1", "writable": "b-a"})
+
+
+def test_a_broker_or_a_client_is_missed_after_40_seconds() -> None:
+    async def scenario(world: World) -> list[bool]:
+        """Advance the time to just before and just after; a query keeps the connection in use."""
+        found = [world.server.awaits_upkeep()]
+        await world.register()
+        for pause_s in (39.9, 0.2):
+            await asyncio.sleep(pause_s)
+            await world.route_code()
+            found.append(world.server.awaits_upkeep())
+        await world.register()
+        for pause_s in (39.9, 0.2):  # now the connection is silent, too
+            await asyncio.sleep(pause_s)
+            found.append(world.server.awaits_upkeep())
+        world.server.count_clients_as_heard()
+        found.append(world.server.awaits_upkeep())
+        return found
+
+    assert play(scenario) == [False, False, True, False, True, True]
+
+
+def test_a_client_is_missed_after_40_seconds_without_a_broker() -> None:
+    async def scenario(world: World) -> list[bool]:
+        await world.route_code()
+        found = []
+        for pause_s in (39.9, 0.2):
+            await asyncio.sleep(pause_s)
+            found.append(world.server.awaits_upkeep())
+        world.server.count_clients_as_heard()
+        return [*found, world.server.awaits_upkeep()]
+
+    assert play(scenario) == [False, True, False]
+
+
+def test_the_upkeep_acts_on_brokers_and_the_versions_of_their_topics() -> None:
+    async def scenario(world: World) -> None:
+        seen = [world.server.noticeable()]
+        await world.register()
+        seen.append(world.server.noticeable())
+        await world.register(version=2)
+        seen.append(world.server.noticeable())
+        assert all(before != after for before, after in pairwise(seen))
+        await world.register(version=2)
+        assert world.server.noticeable() == seen[-1]
+
+    play(scenario)

@@ -6,9 +6,18 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mqproof.impl.remoting.budget import Percentages, ServerBudgets, server_budgets
-from mqproof.impl.remoting.channel import CLOSE_S, Channel, Limits, Reply
+from mqproof.impl.remoting.channel import (
+    CLOSE_S,
+    Channel,
+    ConnectError,
+    ConnectionLostError,
+    Limits,
+    Reply,
+    RequestTimeoutError,
+)
 from mqproof.impl.remoting.command import Command, decode, encode, new_request
 from mqproof.impl.remoting.frame import read_frame
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
@@ -121,6 +130,9 @@ def test_a_drained_channel_waits_for_the_requests_in_progress(in_time: bool) -> 
             site.may_answer.set()
         await asyncio.sleep(0.2)
         assert draining.done()
+        site.may_answer.set()  # too late: the requests were cancelled
+        await _turns()
+        assert site.channel.unanswered == 0
         assert len(site.connection.answers()) == (2 if in_time else 0)
         assert site.connection.calls == ["pause"]
 
@@ -140,9 +152,11 @@ def test_a_close_that_takes_too_long_becomes_an_abort_once() -> None:
     async def scenario() -> None:
         site = _Site()
         site.channel.close()
-        await asyncio.sleep(CLOSE_S / 2)
+        await asyncio.sleep(9.9)
         site.channel.close()
         assert site.connection.calls == ["close", "close"]
+        await asyncio.sleep(0.2)
+        assert site.connection.calls == ["close", "close", "abort"]
         await asyncio.sleep(2 * CLOSE_S)
         assert site.connection.calls == ["close", "close", "abort"]
 
@@ -231,3 +245,75 @@ def test_each_share_of_bytes_has_room_for_one_frame() -> None:
         assert budget.limits.total == 256 << 20
     larger = server_budgets(10_000, 1 << 20, Percentages(address=50, connection=10)).unread.limits
     assert (larger.address, larger.connection) == (128 << 20, (256 << 20) // 10)
+
+
+def test_reading_is_paused_once_and_not_on_a_closed_connection() -> None:
+    async def scenario() -> None:
+        site = _Site()
+        site.channel.write_paused()
+        site.channel.write_paused()
+        assert site.connection.calls == ["pause"]
+        site.channel.write_resumed()
+        site.channel.closed()
+        site.channel.write_paused()
+        site.channel.write_resumed()
+        assert site.connection.calls == ["pause", "resume"]
+
+    _play(scenario)
+
+
+def test_a_closed_connection_needs_no_timer_for_its_requests() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        site = _Site()
+        asking = asyncio.create_task(site.channel.invoke(new_request(1), 3600.0))
+        await _turns()
+        site.channel.closed()
+        with pytest.raises(ConnectionLostError, match=r"the connection to 127\.0\.0\.1:2 was lost"):
+            await asking
+        assert [each for each in loop._timers if not each[2].cancelled()] == []  # type: ignore[attr-defined]
+
+    _play(scenario)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_request_that_cannot_be_sent_is_a_connect_error(is_open: bool) -> None:
+    async def scenario() -> None:
+        site = _Site(pending_max=1)
+        asking = asyncio.create_task(site.channel.invoke(new_request(1), 1.0))
+        await _turns()
+        if not is_open:
+            site.channel.closed()
+            with pytest.raises(ConnectionLostError):
+                await asking
+        reason = "1 requests to 127.0.0.1:2 are already" if is_open else "to 127.0.0.1:2 is closed"
+        with pytest.raises(ConnectError, match=reason):
+            await site.channel.invoke(new_request(1), 1.0)
+        if is_open:
+            with pytest.raises(RequestTimeoutError, match=r"no answer from 127\.0\.0\.1:2 within 1000 ms"):
+                await asking
+            later = asyncio.create_task(site.channel.invoke(new_request(1), 1.0))
+            await asyncio.sleep(0.999)
+            assert not later.done(), "the request that timed out does not count any more"
+            await asyncio.sleep(0.001)
+            assert later.done()
+            later.exception()
+
+    _play(scenario)
+
+
+def test_a_reply_that_is_set_later_is_sent_when_it_is_set() -> None:
+    async def scenario() -> None:
+        connection, later, asked = _Connection(), Later(), list[Command]()
+
+        def handle(request: Command, _channel: Channel) -> Later:
+            asked.append(request)
+            return later
+
+        channel = Channel(connection, handle, Limits())  # type: ignore[arg-type]
+        channel.received(FRAME)
+        assert (channel.unanswered, connection.answers()) == (1, [])
+        later.set(asked[0].answer(0, remark="late"))
+        assert (channel.unanswered, [one.remark for one in connection.answers()]) == (0, ["late"])
+
+    _play(scenario)

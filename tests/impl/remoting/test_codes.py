@@ -1,6 +1,29 @@
 """Tests the table of codes; an unknown code is shown as its number."""
 
-from mqproof.impl.remoting.codes import ResponseCode, is_retriable, request_name, response_name
+from mqproof.conformance.adapters.inspections.site import CODES
+from mqproof.impl.remoting.codes import (
+    RequestCode,
+    ResponseCode,
+    is_retriable,
+    request_name,
+    response_name,
+)
+
+TO_CLIENTS = {
+    "CHECK_TRANSACTION_STATE": 39,
+    "NOTIFY_CONSUMER_IDS_CHANGED": 40,
+    "RESET_CONSUMER_CLIENT_OFFSET": 220,
+    "GET_CONSUMER_STATUS_FROM_CLIENT": 221,
+    "PUSH_REPLY_MESSAGE_TO_CLIENT": 326,
+}
+"""The requests that a broker sends, so that no catalogue of a server's operations has them."""
+
+
+def test_requests_have_the_numbers_of_released_servers() -> None:
+    assert {code.name: code.value for code in RequestCode} == {
+        **{code.name: CODES[code.name] for code in RequestCode if code.name not in TO_CLIENTS},
+        **TO_CLIENTS,
+    }
 
 
 def test_known_codes_have_names_and_unknown_ones_a_number() -> None:

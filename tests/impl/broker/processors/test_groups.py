@@ -5,11 +5,13 @@ Sources: docs/reference/protocol/groups.md, "Client registration", "Queue locks"
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.processors.groups import notify
+from mqproof.impl.broker.processors.groups import heartbeat, notify
 from mqproof.impl.broker.services import loop_ms
 from mqproof.impl.broker.state.clients import ConsumerGroup, Member
 from mqproof.impl.remoting import headers, java_json
@@ -32,6 +34,8 @@ from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest, UnregisterClientRequest
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime.simulated_loop import run_simulated
 from tests.impl.broker.processors.test_send import CONFIG
 from tests.impl.broker.test_broker import QUEUE, message
 from tests.impl.world import World, play
@@ -333,6 +337,37 @@ def test_the_memory_that_one_client_can_occupy_is_bounded() -> None:
         return codes
 
     assert play(scenario) == [1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("named", "joined", "is_refused"),
+    [(1000, 1000, False), (0, 1001, True), (1001, 0, True), (1001, 1001, True), (1000, 0, False)],
+)
+def test_a_client_is_in_at_most_1000_groups(named: int, joined: int, is_refused: bool) -> None:
+    services = SimpleNamespace(
+        clients=SimpleNamespace(membership_count=lambda _: joined),
+        groups={f"G{number}": SubscriptionGroup(group_name=f"G{number}") for number in range(1000)},
+        topics=SimpleNamespace(ensure_all=_nothing),
+    )
+    consumers = [ConsumerData(f"G{number}") for number in range(named - named // 2)]
+    producers = [ProducerData(f"P{number}") for number in range(named // 2)]
+    body = java_json.write(Heartbeat("c1", consumers, producers), standard=True)
+    beat = heartbeat(
+        cast("Any", services),
+        new_request(RequestCode.HEART_BEAT, body=body),
+        cast("Any", SimpleNamespace(is_open=False)),
+    )
+    if is_refused:
+        with pytest.raises(RefusedError, match="a client can be in at most 1000 groups"):
+            run_simulated(beat)
+    else:
+        answer = run_simulated(beat)
+        assert answer is not None
+        assert answer.code == ResponseCode.SUCCESS
+
+
+async def _nothing(*_: object) -> None:
+    """Accept any topics."""
 
 
 @pytest.mark.parametrize("group", ["", "a b", "a@b", "g" * 121])

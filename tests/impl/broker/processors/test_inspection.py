@@ -4,10 +4,14 @@ Source: docs/reference/protocol/administration.md, "Statistics of a broker".
 """
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from mqproof.impl.remoting import java_json
+from mqproof.impl.broker.processors.inspection import queue_entries, statistics
+from mqproof.impl.broker.state.rolling_counts import Counted
+from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     BrokerStats,
     ConsumeStatsList,
@@ -24,6 +28,7 @@ from mqproof.impl.remoting.bodies import (
     TopicList,
 )
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import (
     AllConsumeStatsRequest,
     CorrectionRequest,
@@ -32,6 +37,7 @@ from mqproof.impl.remoting.headers import (
     QueueEntriesRequest,
     StatsRequest,
 )
+from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.files import record
 from tests.impl.broker.processors.test_broker_admin import Consumer, commit, key, services, three_messages
 from tests.impl.broker.test_broker import QUEUE, message, sent
@@ -163,6 +169,39 @@ def test_sent_and_pulled_messages_are_counted_by_topic_and_group() -> None:
             assert answer.code == ResponseCode.SYSTEM_ERROR
 
     play(scenario)
+
+
+def test_the_windows_of_a_statistic_are_shown_with_their_averages() -> None:
+    windows = (Counted(6, 4, 3.0), Counted(), Counted(9, 1, 18.0))
+    services = SimpleNamespace(statistics=SimpleNamespace(counts=SimpleNamespace(windows=lambda *_: windows)))
+    request = new_request(RequestCode.VIEW_BROKER_STATS_DATA, headers.write(StatsRequest("N", "K")))
+
+    async def main() -> BrokerStats:
+        answer: Any = statistics(cast("Any", services), request, cast("Any", None))
+        return java_json.read(BrokerStats, answer.body)
+
+    shown = run_simulated(main())
+    assert shown.stats_minute == StatsWindow(avgpt=1.5, sum=6, tps=2.0)
+    assert shown.stats_hour == StatsWindow(avgpt=0.0, sum=0, tps=0.0)
+    assert shown.stats_day == StatsWindow(avgpt=9.0, sum=9, tps=0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"), [(-1, 0), (0, 0), (1, 1), (1024, 1024), (1025, 1024), (5000, 1024)]
+)
+def test_an_answer_has_at_most_1024_entries(asked: int, shown: int) -> None:
+    counts: list[tuple[object, ...]] = []
+
+    def units(*arguments: object) -> list[object]:
+        counts.append(arguments)
+        return []
+
+    store = SimpleNamespace(min_offset=lambda *_: 0, max_offset=lambda *_: 3000, units=units)
+    services = SimpleNamespace(store=store, clients=SimpleNamespace(consumer_group=lambda _: None))
+    fields = headers.write(QueueEntriesRequest("T", 3, 7, asked, "G"))
+    request = new_request(RequestCode.QUERY_CONSUME_QUEUE, fields)
+    queue_entries(cast("Any", services), request, cast("Any", None))
+    assert counts == [("T", 3, 7, shown)]
 
 
 @pytest.mark.parametrize("broken", [False, True])

@@ -166,6 +166,65 @@ def test_a_pull_without_matches_continues_after_the_messages_it_examined() -> No
     assert play(scenario) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
 
 
+def test_an_expression_without_a_tag_does_not_select_messages_without_tags() -> None:
+    """Messages without tags have the code 0."""
+
+    async def scenario(world: World) -> list[bytes]:
+        await send(world)
+        return bodies(await pull(world, subscription=" || "))
+
+    assert play(scenario) == []
+
+
+@pytest.mark.parametrize(
+    ("length", "code"),
+    [(4096, ResponseCode.PULL_RETRY_IMMEDIATELY), (4097, ResponseCode.SUBSCRIPTION_PARSE_FAILED)],
+)
+def test_an_expression_has_at_most_4096_characters(length: int, code: ResponseCode) -> None:
+    async def scenario(world: World) -> int:
+        await send(world)
+        return (await pull(world, subscription="a" * length)).code
+
+    assert play(scenario) == code
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "code"),
+    [
+        (Subscription("T", "*", sub_version=5), {}, ResponseCode.SUCCESS),
+        (Subscription("T", "", sub_version=5), {}, ResponseCode.SUCCESS),
+        (Subscription("T", None, sub_version=5), {}, ResponseCode.SUCCESS),
+        (
+            Subscription("T", "*", sub_version=5, expression_type=None),
+            {"expressionType": "TAG"},
+            ResponseCode.SUCCESS,
+        ),
+        (Subscription("T", "a", sub_version=5), {}, ResponseCode.SUBSCRIPTION_NOT_LATEST),
+        (Subscription("T", "a", sub_version=6), {}, ResponseCode.PULL_RETRY_IMMEDIATELY),
+        (
+            Subscription("T", "*", sub_version=5),
+            {"expressionType": "SQL92"},
+            ResponseCode.SUBSCRIPTION_NOT_LATEST,
+        ),
+        (
+            Subscription("T", "*", sub_version=5, expression_type="SQL92"),
+            {"expressionType": "SQL92"},
+            ResponseCode.SUBSCRIPTION_NOT_LATEST,
+        ),
+    ],
+)
+def test_an_older_subscription_serves_a_newer_one_if_both_are_by_tags_and_it_is_to_all(
+    known: Subscription, asked: dict[str, object], code: ResponseCode
+) -> None:
+    async def scenario(world: World) -> int:
+        await send(world)
+        beat = Heartbeat("c", [ConsumerData("G", subscription_data_set=[known])])
+        await world.ask(RequestCode.HEART_BEAT, body=java_json.write(beat, standard=True))
+        return (await pull(world, sysFlag=0, subVersion=6, **asked)).code
+
+    assert play(scenario) == code
+
+
 # Limits.
 
 

@@ -185,7 +185,9 @@ def test_an_unconfirmed_reply_is_no_success(code: ResponseCode | None, remark: s
 
     async def scenario(world: World) -> None:
         await Requester(world, code=code).greet()
+        began_s = world.loop.time()
         answer = await reply(world)
+        assert round(world.loop.time() - began_s, 2) == (10 if code is None else 0)
         assert answer.code == ResponseCode.SYSTEM_ERROR
         assert remark in (answer.remark or "")
 

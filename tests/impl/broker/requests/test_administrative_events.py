@@ -7,7 +7,7 @@ their log.
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,13 +15,31 @@ from typing import Any, cast
 import pytest
 
 from mqproof.impl.admin import brokers, groups, topics
-from mqproof.impl.broker.requests.administrative_events import recording
+from mqproof.impl.broker.requests.administrative_events import commit, recording
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ReceivedMessage
-from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
+    SubscriptionGroup,
+    SubscriptionGroupList,
+    TopicConfig,
+    TopicConfigList,
+)
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import (
+    AccountRequest,
+    CloneOffsetRequest,
+    DeleteAccountRequest,
+    DeleteGroupRequest,
+    ResetOffsetRequest,
+    SubjectRequest,
+    TopicRequest,
+    UpdateOffsetRequest,
+    UpdateTopicRequest,
+    UserRequest,
+)
 from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spec.events import Event, Kind, as_row
@@ -178,3 +196,187 @@ def test_an_event_names_the_account_that_signed_the_request(
     run_simulated(cast("Any", handle)(request, channel))
     attrs = {"action": "delete_topic_in_broker", "address": str(channel.remote), **account}
     assert events.kept == [(Kind.ADMIN, {"topic": "T", "group": None, "attrs": attrs})]
+
+
+def topic_list(*names: str) -> bytes:
+    return java_json.write(TopicConfigList([TopicConfig(name) for name in names]))
+
+
+def group_list(*names: str) -> bytes:
+    return java_json.write(SubscriptionGroupList([SubscriptionGroup(group_name=name) for name in names]))
+
+
+@pytest.mark.parametrize(
+    ("code", "header", "body", "subjects"),
+    [
+        (RequestCode.UPDATE_AND_CREATE_TOPIC, UpdateTopicRequest("T", "D", 1, 1, 6), b"", [{"topic": "T"}]),
+        (
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+            None,
+            topic_list("T", "U"),
+            [{"topic": "T"}, {"topic": "U"}],
+        ),
+        (RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest("T"), b"", [{"topic": "T"}]),
+        (
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            None,
+            java_json.write(SubscriptionGroup(group_name="G"), standard=True),
+            [{"group": "G"}],
+        ),
+        (
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+            None,
+            group_list("G", "H"),
+            [{"group": "G"}, {"group": "H"}],
+        ),
+        (RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupRequest("G"), b"", [{"group": "G"}]),
+        (
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+            ResetOffsetRequest("T", "G", 0, False),
+            b"",
+            [{"topic": "T", "group": "G"}],
+        ),
+        (
+            RequestCode.CLONE_GROUP_OFFSET,
+            CloneOffsetRequest("G", "H"),
+            b"",
+            [{"group": "H", "attrs": {"source": "G"}}],
+        ),
+        (
+            RequestCode.CLONE_GROUP_OFFSET,
+            CloneOffsetRequest("G", "H", "T"),
+            b"",
+            [{"topic": "T", "group": "H", "attrs": {"source": "G"}}],
+        ),
+        (
+            RequestCode.UPDATE_AND_CREATE_ACL_CONFIG,
+            AccountRequest("orders"),
+            b"",
+            [{"attrs": {"changed_account": "orders"}}],
+        ),
+        (
+            RequestCode.DELETE_ACL_CONFIG,
+            DeleteAccountRequest("orders"),
+            b"",
+            [{"attrs": {"changed_account": "orders"}}],
+        ),
+        (RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, None, b"", [{}]),
+        *(
+            (code, UserRequest("orders"), b"", [{"attrs": {"changed_account": "orders"}}])
+            for code in (
+                RequestCode.AUTH_CREATE_USER,
+                RequestCode.AUTH_UPDATE_USER,
+                RequestCode.AUTH_DELETE_USER,
+            )
+        ),
+        *(
+            (code, SubjectRequest("User:orders"), b"", [{"attrs": {"changed_account": "orders"}}])
+            for code in (
+                RequestCode.AUTH_CREATE_ACL,
+                RequestCode.AUTH_UPDATE_ACL,
+                RequestCode.AUTH_DELETE_ACL,
+            )
+        ),
+        (
+            RequestCode.UPDATE_BROKER_CONFIG,
+            None,
+            b"b = 1\nno setting\na=2=3",
+            [{"attrs": {"settings": "a,b"}}],
+        ),
+    ],
+)
+def test_the_event_of_a_request_names_what_it_changed(
+    code: RequestCode, header: headers.Header | None, body: bytes, subjects: list[dict[str, Any]]
+) -> None:
+    events = Events()
+    services = SimpleNamespace(events=events, acl=None)
+    request = new_request(code, headers.write(header) if header else {}, body)
+    channel = SimpleNamespace(remote=("10.0.0.1", 1))
+    handle = recording(code, lambda request, _: request.answer(0), cast("Any", services))
+    run_simulated(cast("Any", handle)(request, channel))
+    attrs = {"action": code.name.lower(), "address": str(channel.remote)}
+    assert events.kept == [
+        (
+            Kind.ADMIN,
+            {
+                "topic": subject.get("topic"),
+                "group": subject.get("group"),
+                "attrs": attrs | subject.get("attrs", {}),
+            },
+        )
+        for subject in subjects
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "answered", "has_log"),
+    [
+        (RequestCode.DELETE_TOPIC_IN_BROKER, 1, True),
+        (RequestCode.DELETE_TOPIC_IN_BROKER, 0, False),
+        (RequestCode.GET_BROKER_CONFIG, 0, True),
+    ],
+)
+def test_a_refused_request_and_one_that_changes_nothing_have_no_event(
+    code: RequestCode, answered: int, has_log: bool
+) -> None:
+    events = Events()
+    services = SimpleNamespace(events=events if has_log else None, acl=None)
+    request = new_request(code, {"topic": "T"})
+    handle = recording(code, lambda request, _: request.answer(answered), cast("Any", services))
+    answer = cast("Any", handle)(request, None)
+    answer = run_simulated(answer) if isinstance(answer, Awaitable) else answer
+    assert (answer.code, events.kept) == (answered, [])
+
+
+@pytest.mark.parametrize(
+    ("known", "offset", "received", "is_member", "is_expected", "is_reset", "is_recorded"),
+    [
+        (None, 9, 0, False, False, False, False),
+        (5, 5, 0, False, False, False, False),
+        (5, 4, 0, False, False, True, True),
+        (5, 6, 0, False, False, True, True),
+        (5, 7, 7, False, False, False, False),
+        (5, 8, 7, False, False, True, True),
+        (5, 4, 0, True, False, False, False),
+        (5, 8, 0, True, False, False, False),
+        (5, 4, 0, True, True, True, False),
+        (5, 8, 0, False, True, True, False),
+    ],
+)
+def test_a_commit_that_sets_an_offset_back_or_beyond_what_was_received_is_a_reset(
+    known: int | None,
+    offset: int,
+    received: int,
+    is_member: bool,
+    is_expected: bool,
+    is_reset: bool,
+    is_recorded: bool,
+) -> None:
+    events, channel, committed = Events(), SimpleNamespace(remote=("10.0.0.1", 1)), list[Any]()
+
+    def explains(group: str, topic: str, queue_id: int, before: int, after: int) -> bool:
+        assert (group, topic, queue_id, before, after) == ("G", "T", 3, known, offset)
+        return is_expected
+
+    def end(topic: str, group: str, queue_id: int) -> int:
+        assert (topic, group, queue_id) == ("T", "G", 3)
+        return received
+
+    services = SimpleNamespace(
+        events=events,
+        acl=None,
+        offsets=SimpleNamespace(query=lambda *_: known, commit=lambda *given: committed.append(given)),
+        resets=SimpleNamespace(explains=explains),
+        pull_progress=SimpleNamespace(end=end),
+        clients=SimpleNamespace(consumer_channels=lambda _: [channel] if is_member else []),
+    )
+    header = UpdateOffsetRequest("G", "T", 3, offset)
+    request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
+    commit(cast("Any", services), header, request, cast("Any", channel))
+    assert committed == [("G", "T", 3, offset)]
+    place = {"group": "G", "topic": "T", "queue_id": 3, "queue_offset": offset}
+    attrs = {"reset": "true", "previous": str(known)} if is_reset else None
+    assert events.kept[0] == (Kind.OFFSET_COMMIT, {**place, "attrs": attrs})
+    action = {"action": "update_consumer_offset", "address": str(channel.remote)}
+    admin = (Kind.ADMIN, {"topic": "T", "group": "G", "attrs": action})
+    assert events.kept[1:] == ([admin] if is_recorded else [])
