@@ -377,7 +377,8 @@ def test_a_poll_without_arguments_waits_5_seconds_and_returns_10_messages() -> N
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
             begun_s = asyncio.get_running_loop().time()
-            assert await consumer.poll() == []
+            async with asyncio.timeout(6):
+                assert await consumer.poll() == []
             assert asyncio.get_running_loop().time() - begun_s == pytest.approx(5.0)
             await fill(world, QUEUE, 12)
             await asyncio.sleep(1)
@@ -537,7 +538,8 @@ def test_an_iteration_looks_again_after_5_seconds() -> None:
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
             begun_s = asyncio.get_running_loop().time()
-            assert await consumer._next_unbegun() is None
+            async with asyncio.timeout(6):
+                assert await consumer._next_unbegun() is None
             assert asyncio.get_running_loop().time() - begun_s == pytest.approx(5.0, abs=0.001)
 
     play(scenario)

@@ -515,6 +515,17 @@ def test_many_messages_are_sent_concurrently_up_to_a_number_with_outcomes_in_the
     scripted(scenario, 0, ResponseCode.MESSAGE_ILLEGAL, 0, 0, 0)
 
 
+def test_at_most_64_messages_are_on_their_way_unless_another_number_is_given() -> None:
+    async def scenario(script: Script) -> None:
+        script.delay_s = 0.5
+        sending = asyncio.ensure_future(Producer(script.session).send_many([MESSAGE] * 66))
+        await asyncio.sleep(0.25)
+        assert len(script.requests) == 64
+        assert len(await sending) == 66
+
+    scripted(scenario, *[0] * 66)
+
+
 def test_an_invalid_message_among_many_is_reported_before_any_is_sent() -> None:
     async def scenario(script: Script) -> None:
         producer = Producer(script.session)

@@ -4,6 +4,7 @@ The broker is scripted. Source: docs/reference/protocol/sending.md.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -147,6 +148,48 @@ def test_a_send_has_all_its_fields_and_the_whole_time() -> None:
     play(scenario)
 
 
+M = Message("T", b"x")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p, **how: p.send(M, **how),
+        lambda p, **how: p.send_or_raise(M, **how),
+        lambda p, **how: p.send_batch([M, M], **how),
+        lambda p, **how: p.request(M, **how),
+        lambda p, **how: p.send_oneway(M, **how),
+    ],
+    ids=["send", "or_raise", "batch", "request", "oneway"],
+)
+def test_each_send_takes_its_queue_or_its_selector_and_has_the_time_of_the_call(
+    call: Callable[..., Awaitable[object]], request: pytest.FixtureRequest
+) -> None:
+    limit = {} if "oneway" in request.node.name else {"timeout_ms": 70}
+
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 0.0
+        for how in ({"queue": QUEUE}, {"select": lambda queues: queues[-1]}):
+            site.remoting.requests.clear()
+            site.remoting.asked.clear()
+            with contextlib.suppress(NoReplyError):
+                await call(site.producer, **how, **limit)
+            sends = {index for index, each in enumerate(site.remoting.requests) if "e" in each.fields}
+            assert [site.remoting.requests[index].fields["e"] for index in sends] == ["1"]
+            assert [site.remoting.asked[index][2] for index in sends] == [0.07 if limit else 0]
+
+    play(scenario)
+
+
+def test_each_of_many_messages_has_the_time_of_the_call() -> None:
+    async def scenario(site: Site) -> None:
+        await site.producer.send_many([M, M], timeout_ms=70)
+        await site.producer.send_many([M])
+        assert [timeout_s for *_, timeout_s in site.remoting.asked] == [0.07, 0.07, 3.0]
+
+    play(scenario)
+
+
 def test_a_send_and_its_end_are_events_with_the_parts_of_the_message() -> None:
     async def scenario(site: Site) -> None:
         properties = {"UNIQ_KEY": "m", "KEYS": "k", "TAGS": "A"}
@@ -237,6 +280,44 @@ def test_a_recall_has_its_fields_and_a_refusal_its_reason() -> None:
     play(scenario)
 
 
+def test_a_message_of_a_topic_without_writable_queues_can_be_recalled() -> None:
+    async def scenario(site: Site) -> None:
+        brokers = site.session.routes._routes["T"].broker_datas
+        site.session.routes._routes["T"] = TopicRoute(brokers, [QueueData("b", 4, 2, 0, 2)])
+        await site.producer.recall("T", handle_at("b"))
+        assert [name for name, *_ in site.remoting.asked] == ["RECALL_MESSAGE"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("timeout_ms", "limit_s"), [(None, 3.0), (70, 0.07)])
+def test_the_route_for_a_recall_must_arrive_within_its_time(timeout_ms: int | None, limit_s: float) -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 10
+        site.session.name_servers._client = cast(Any, site.remoting)
+        begun_s = asyncio.get_running_loop().time()
+        with pytest.raises(NoRouteError, match="the route of Other was not received in time"):
+            await site.producer.recall("Other", handle_at("b"), timeout_ms=timeout_ms)
+        assert asyncio.get_running_loop().time() - begun_s == pytest.approx(limit_s)
+
+    play(scenario)
+
+
+def test_a_request_chooses_its_queue_once() -> None:
+    chosen = []
+
+    def select(queues: Sequence[MessageQueue]) -> MessageQueue:
+        chosen.append(queues[-1])
+        return queues[-1]
+
+    async def scenario(site: Site) -> None:
+        with pytest.raises(NoReplyError):
+            await site.producer.request(Message("T", b"q"), select=select, timeout_ms=1000)
+        assert chosen == [QUEUE]
+
+    play(scenario)
+
+
 def test_a_oneway_send_is_an_event_and_a_failure_doubts_the_route() -> None:
     async def scenario(site: Site) -> None:
         key = await site.producer.send_oneway(Message("T", b"x", {"UNIQ_KEY": "m"}), QUEUE)
@@ -266,6 +347,8 @@ def test_a_reply_goes_to_the_broker_of_its_request_and_a_failure_says_why() -> N
     async def scenario(site: Site) -> None:
         await site.producer.reply(REQUEST, b"a")
         await site.producer.reply(REQUEST, b"a", timeout_ms=70)
+        with pytest.raises(MessageError, match="must be texts"):
+            await site.producer.reply(REQUEST, b"a", properties={"a": 1})  # type: ignore[dict-item]
         name = "SEND_REPLY_MESSAGE_V2"
         assert site.remoting.asked == [(name, BROKER, 3.0), (name, BROKER, 0.07)]
         fields = site.remoting.requests[0].fields
