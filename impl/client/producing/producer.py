@@ -224,7 +224,7 @@ class Producer:
         target = await self._target(payload.topic, None, queue, select)
         address = self._master(payload.topic, target.broker_name)
         self._emit(Kind.SEND, payload, target, attempt=1)
-        request = self._request(payload, target, oneway=True)
+        request = self._request(payload, target.queue_id, oneway=True)
         try:
             await self._session.remoting.send_oneway(address, request)
         except RemotingError:
@@ -338,8 +338,7 @@ class Producer:
         address = self._session.routes.address(queue.topic, queue.broker_name)
         if address is None:
             raise ReplyError(f"broker {queue.broker_name} has no master")
-        to_queue = MessageQueue(payload.topic, queue.broker_name, 0)
-        command = self._request(payload, to_queue, code=RequestCode.SEND_REPLY_MESSAGE_V2)
+        command = self._request(payload, 0, code=RequestCode.SEND_REPLY_MESSAGE_V2)
         timeout_s = (timeout_ms or self._config.send_timeout_ms) / 1000
         try:
             answer = await self._session.remoting.invoke(address, command, timeout_s)
@@ -349,7 +348,7 @@ class Producer:
             raise ReplyError(f"{response_name(answer.code)}: {answer.remark or 'no remark'}")
 
     def _request(
-        self, payload: Payload, queue: MessageQueue, *, oneway: bool = False, code: RequestCode | None = None
+        self, payload: Payload, queue_id: int, *, oneway: bool = False, code: RequestCode | None = None
     ) -> Command:
         config = self._config
         header = SendRequest(
@@ -357,7 +356,7 @@ class Producer:
             topic=payload.topic,
             default_topic=config.default_topic,
             default_topic_queue_nums=config.default_topic_queues,
-            queue_id=queue.queue_id,
+            queue_id=queue_id,
             sys_flag=payload.first.sys_flag,
             born_timestamp=payload.first.born_timestamp_ms,
             flag=payload.first.flag,
@@ -473,7 +472,7 @@ class Producer:
         except NoRouteError as error:
             return _Ended("NO_ROUTE", attempt, str(error), may_retry=True)
         self._emit(Kind.SEND, payload, queue, attempt)
-        request = self._request(payload, queue)
+        request = self._request(payload, queue.queue_id)
         began_s = self._transport.now_s()
         try:
             answer = await self._transport.invoke(address, request, max(0.0, deadline_s - began_s))

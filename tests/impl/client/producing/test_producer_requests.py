@@ -22,6 +22,7 @@ from mqproof.impl.client.model import (
     RefusalError,
     ReplyError,
     Sent,
+    Unknown,
 )
 from mqproof.impl.client.producing.producer import (
     Producer,
@@ -61,6 +62,7 @@ class Remoting:
         )  # fmt: skip
         self.remark: str | None = None
         self.takes_s = 0.25
+        self.connection: object = object()
         self.cancel_takes_s = 0.0
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
@@ -83,7 +85,7 @@ class Remoting:
         return True
 
     def channel(self, _address: Address) -> object:
-        return self
+        return self.connection
 
     async def close(self) -> None:
         """Does nothing."""
@@ -125,7 +127,8 @@ def play(scenario: Callable[[Site], Awaitable[None]], config: ProducerConfig | N
     async def main() -> None:
         session = Session([Address("n", 1)], simulated(loop, SimulatedNetwork()), "me")
         await asyncio.sleep(5)
-        await scenario(Site(session, config or ProducerConfig("PG")))
+        async with asyncio.timeout(100):
+            await scenario(Site(session, config or ProducerConfig("PG")))
 
     run_simulated(main(), loop)
 
@@ -220,10 +223,11 @@ def test_the_trace_of_a_stored_message_is_exact(properties: dict[str, str], kind
     async def scenario(site: Site) -> None:
         site.remoting.answer = (0, {"msgId": "id", "queueId": "1", "queueOffset": "7", "MSG_REGION": "r"})
         sent_ms = now_ms(site.session.runtime.clock)
+        site.remoting.takes_s = 2
         own = {"UNIQ_KEY": "m", "TAGS": "A", "KEYS": "k", **properties}
         await site.producer.send(Message("T", b"abc", own), QUEUE)
         assert site.traces.records == [
-            Published(sent_ms, "r", "PG", "T", ("m",), "A", "k", "h:1", 3, 250, kind, "id", True)
+            Published(sent_ms, "r", "PG", "T", ("m",), "A", "k", "h:1", 3, 2000, kind, "id", True)
         ]
 
     play(scenario)
@@ -248,6 +252,27 @@ def test_only_what_is_stored_is_traced_unless_the_broker_has_tracing_off(
         assert [(len(each.message_ids), each.tag, each.keys) for each in site.traces.records] == [
             (2, None, None)
         ] * len(ok)
+
+    play(scenario)
+
+
+def test_a_stored_message_whose_place_is_not_in_the_answer_has_an_unknown_outcome() -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.answer = (0, {"msgId": "id"})
+        outcome = await site.producer.send(Message("T", b"x", {"UNIQ_KEY": "m"}), QUEUE)
+        assert isinstance(outcome, Unknown)
+        assert (outcome.message_id, outcome.attempts) == ("m", 1)
+        assert outcome.remark.startswith("SEND_OK, but ")
+
+    play(scenario)
+
+
+def test_a_topic_that_must_not_be_traced_is_not() -> None:
+    async def scenario(site: Site) -> None:
+        site.session.routes._routes["U"] = site.session.routes._routes["T"]
+        for topic in ("U", "T"):
+            await site.producer.send(Message(topic, b"x"))
+        assert [record.topic for record in site.traces.records] == ["T"]
 
     play(scenario)
 
@@ -381,6 +406,63 @@ def test_the_send_of_a_request_has_the_time_that_is_left(timeout_ms: int | None,
         ]
         assert f"TTL\x01{round(limit_s * 1000)}" in send.fields["i"]
         assert "REPLY_TO_CLIENT\x01me" in send.fields["i"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("takes_s", [0.25, 10])
+def test_a_request_ends_at_its_time_limit_whether_it_is_sent_by_then_or_not(takes_s: float) -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = takes_s
+        begun_s = asyncio.get_running_loop().time()
+        with pytest.raises(NoReplyError):
+            await site.producer.request(M, QUEUE, timeout_ms=700)
+        assert asyncio.get_running_loop().time() - begun_s == pytest.approx(0.7)
+
+    play(scenario)
+
+
+def test_a_reply_that_arrives_before_the_answer_to_its_send_is_returned() -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 1
+        asking = asyncio.create_task(site.producer.request(M, QUEUE))
+        await asyncio.sleep(1.5)  # the send is on its way
+        (correlation_id,) = site.session.replies._waiting
+        site.session.replies.give(correlation_id, M)
+        assert await asking is M
+        assert site.remoting.asked[-1][0] == "SEND_MESSAGE_V2"
+
+    play(scenario)
+
+
+def test_while_a_request_waits_a_new_connection_gets_a_heartbeat_within_a_second() -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 0
+        asking = asyncio.create_task(site.producer.request(M, QUEUE))
+        await asyncio.sleep(0.5)
+        assert [name for name, *_ in site.remoting.asked] == ["HEART_BEAT", "SEND_MESSAGE_V2"]
+        site.remoting.connection = object()
+        await asyncio.sleep(0.4)
+        assert len(site.remoting.asked) == 2
+        await asyncio.sleep(0.2)
+        assert [name for name, *_ in site.remoting.asked[2:]] == ["HEART_BEAT"]
+        await asyncio.gather(asking, return_exceptions=True)
+        assert site.session._greeter is not None
+        await site.session._greeter
+
+    play(scenario)
+
+
+def test_a_connection_that_the_send_of_a_request_opened_gets_a_heartbeat_at_once() -> None:
+    async def scenario(site: Site) -> None:
+        asking = asyncio.create_task(site.producer.request(M, QUEUE, timeout_ms=900))
+        await asyncio.sleep(0.3)  # the send is on its way
+        site.remoting.connection = object()
+        await asyncio.gather(asking, return_exceptions=True)
+        names = [name for name, *_ in site.remoting.asked]
+        assert names == ["HEART_BEAT", "SEND_MESSAGE_V2", "HEART_BEAT"]
+        assert site.session._greeter is not None
+        await site.session._greeter
 
     play(scenario)
 
