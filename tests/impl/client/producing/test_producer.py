@@ -583,6 +583,16 @@ def test_the_queues_of_a_route_are_listed_once(monkeypatch: pytest.MonkeyPatch) 
     assert listed == ["T"]
 
 
+def test_a_body_may_have_4_mib() -> None:
+    async def scenario(script: Script) -> None:
+        producer = Producer(script.session)
+        with pytest.raises(MessageError, match=f"{(4 << 20) + 1} bytes, at most {4 << 20}"):
+            await producer.send(Message("T", bytes((4 << 20) + 1)))
+        assert isinstance(await producer.send(Message("T", bytes(4 << 20))), Sent)
+
+    scripted(scenario, 0)
+
+
 def test_an_invalid_message_among_many_is_reported_before_any_is_sent() -> None:
     async def scenario(script: Script) -> None:
         producer = Producer(script.session)
