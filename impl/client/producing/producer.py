@@ -394,7 +394,9 @@ class Producer:
     async def _route(self, topic: str, deadline_s: float | None) -> TopicRoute:
         """Return the route, which is requested if it is not known. Raises NoRouteError, RemotingError."""
         known = self._session.routes.known(topic)
-        return known or await self._transport.run(self._requested_route(topic, deadline_s))
+        if known is not None:
+            return known
+        return await self._transport.run(self._requested_route(topic, deadline_s))
 
     async def _requested_route(self, topic: str, deadline_s: float | None) -> TopicRoute:
         try:
