@@ -1,8 +1,9 @@
 """A name server, a broker and a client in one simulated world: no sockets, no real time."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
@@ -24,6 +25,9 @@ from mqproof.spec.events import Event
 from tests.impl.left import nothing_left
 
 T = TypeVar("T")
+
+_SCENARIO_S: Final = 86_400
+"""The time limit of a scenario, in simulated seconds. A wait that never ends would cost processor time."""
 
 SMALL_STORE = StoreConfig(
     flush_mode=FlushMode.SYNC_FLUSH,
@@ -99,7 +103,7 @@ def play(
     loop = SimulatedLoop()
 
     async def main() -> T:
-        async with World(loop, seed, config) as world:
+        async with World(loop, seed, config) as world, asyncio.timeout(_SCENARIO_S):
             return await scenario(world)
 
     return run_simulated(main(), loop)

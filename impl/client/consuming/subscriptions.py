@@ -7,7 +7,7 @@ import logging
 
 from mqproof.impl.client.arguments import require_topic
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.message_selector import SQL92, TAG, MessageSelector, as_selector
+from mqproof.impl.client.message_selector import SQL92, MessageSelector, as_selector
 from mqproof.impl.client.model import ClientError, RefusalError
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.remoting.message import tags_code
@@ -21,9 +21,7 @@ class Subscriptions:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._by_topic: dict[str, Subscription] = {}
-        self._functions: dict[str, MessageSelector] = {}
-        """By the name of its function."""
+        self._by_topic: dict[str, tuple[Subscription, MessageSelector]] = {}
 
     def add(self, topic: str, selector: str | MessageSelector = "*") -> None:
         """Subscribe to a topic. A text is `TagA || TagB`, or `*` for all.
@@ -33,25 +31,23 @@ class Subscriptions:
         """
         require_topic(topic)
         selector = as_selector(selector)
+        version = now_ms(self.clock)
         if selector.module is not None:
-            self._functions[selector.expression] = selector
-            self._by_topic[topic] = Subscription(
-                topic, selector.expression, class_filter_mode=True, sub_version=now_ms(self.clock)
+            subscription = Subscription(
+                topic, selector.expression, class_filter_mode=True, sub_version=version
             )
-            return
-        if selector.is_sql:
-            self._by_topic[topic] = Subscription(
-                topic, selector.expression, expression_type=SQL92, sub_version=now_ms(self.clock)
+        elif selector.is_sql:
+            subscription = Subscription(
+                topic, selector.expression, expression_type=SQL92, sub_version=version
             )
-            return
-        wanted = sorted({tag.strip() for tag in selector.expression.split("||")} - {""})
-        if not wanted or wanted == ["*"]:
-            subscription = Subscription(topic, "*", sub_version=now_ms(self.clock))
         else:
-            codes = [tags_code(tag) for tag in wanted]
-            text = " || ".join(wanted)
-            subscription = Subscription(topic, text, codes, wanted, sub_version=now_ms(self.clock))
-        self._by_topic[topic] = subscription
+            tags = sorted({tag.strip() for tag in selector.expression.split("||")} - {""})
+            if tags == ["*"]:
+                tags = []
+            selector = MessageSelector(" || ".join(tags) or "*")
+            codes = [tags_code(tag) for tag in tags]
+            subscription = Subscription(topic, selector.expression, codes, tags, sub_version=version)
+        self._by_topic[topic] = subscription, selector
 
     def remove(self, topic: str) -> None:
         self._by_topic.pop(topic, None)
@@ -60,23 +56,18 @@ class Subscriptions:
         return list(self._by_topic)
 
     def all(self) -> list[Subscription]:
-        return list(self._by_topic.values())
+        return [subscription for subscription, _ in self._by_topic.values()]
 
     def get(self, topic: str) -> Subscription | None:
-        return self._by_topic.get(topic)
+        return self._by_topic[topic][0] if topic in self._by_topic else None
 
     def selector_of(self, topic: str) -> MessageSelector:
         """Return the selector of a topic, in the form that brokers read."""
-        subscription = self._by_topic.get(topic)
-        if subscription is None:
-            return MessageSelector("*")
-        if subscription.class_filter_mode:
-            return self._functions[subscription.sub_string or ""]
-        return MessageSelector(subscription.sub_string or "*", subscription.expression_type or TAG)
+        return self._by_topic[topic][1] if topic in self._by_topic else MessageSelector("*")
 
     def selectors(self) -> dict[str, MessageSelector]:
         """Return the selector of each topic."""
-        return {topic: self.selector_of(topic) for topic in self._by_topic}
+        return {topic: selector for topic, (_, selector) in self._by_topic.items()}
 
 
 async def add_accepted(

@@ -145,7 +145,7 @@ def check_text_property(name: object, value: object) -> None:
 def _check_tag(tag: object) -> None:
     if tag is None or tag == "":
         return
-    if not isinstance(tag, str) or not tag.strip() or tag != tag.strip() or "||" in tag or tag == "*":
+    if not isinstance(tag, str) or tag != tag.strip() or "||" in tag or tag == "*":
         raise MessageError(f"tag {tag!r}: one text without || and without spaces at its ends expected")
 
 
@@ -165,9 +165,7 @@ def check_batch(messages: Sequence[Message]) -> None:
             raise MessageError(f"a batch of topics {first.topic} and {message.topic}: one topic expected")
         if message.properties.get(WAIT, "true") != first.properties.get(WAIT, "true"):
             raise MessageError("a batch in which some messages wait for the flush and others do not")
-        if message.properties.get(DELAY, "0") != "0" or not message.properties.keys().isdisjoint(
-            TIMER_REQUESTS
-        ):
+        if is_delayed(message):
             raise MessageError("a delayed message in a batch")
     if first.topic.startswith(RETRY_PREFIX):
         raise MessageError("a batch for a retry topic")

@@ -44,6 +44,7 @@ from mqproof.impl.remoting.recall_handle import parse_handle
 from mqproof.impl.remoting.topic_names import name_problem
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import Address
 from mqproof.spec.events import Kind
 
 _UNKNOWN: Final = "unknown"
@@ -221,12 +222,9 @@ class Producer:
         """
         payload = self._payloads.single(message)
         target = await self._target(payload.topic, None, queue, select)
-        address = self._session.routes.address(payload.topic, target.broker_name)
-        if address is None:
-            self._doubt(payload.topic)
-            raise NoRouteError(f"broker {target.broker_name} has no master")
+        address = self._master(payload.topic, target.broker_name)
         self._emit(Kind.SEND, payload, target, attempt=1)
-        request = self._request(payload, target, oneway=True)
+        request = self._request(payload, target.queue_id, oneway=True)
         try:
             await self._session.remoting.send_oneway(address, request)
         except RemotingError:
@@ -250,11 +248,8 @@ class Producer:
         except ValueError as error:
             raise MessageError(str(error)) from None
         deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
-        await self._target(topic, None, MessageQueue(topic, broker_name, 0), None, deadline_s)
-        address = self._session.routes.address(topic, broker_name)
-        if address is None:
-            self._doubt(topic)
-            raise NoRouteError(f"broker {broker_name} has no master")
+        await self._route(topic, deadline_s)
+        address = self._master(topic, broker_name)
         header = RecallMessageRequest(topic, handle, self._config.group)
         request = new_request(RequestCode.RECALL_MESSAGE, headers.write(header))
         answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - _now_s()))
@@ -315,7 +310,7 @@ class Producer:
     ) -> Outcome:
         """Send a request. The broker must know this client before it receives the reply."""
         with contextlib.suppress(RemotingError, NoRouteError):  # the send reports the same
-            await self._target(payload.topic, None, queue, select, deadline_s)
+            await self._route(payload.topic, deadline_s)
         await self._session.greet()
         (outcome,) = await self._send(payload, queue, select, round((deadline_s - _now_s()) * 1000))
         await self._session.greet()  # a broker that the send has found
@@ -343,8 +338,7 @@ class Producer:
         address = self._session.routes.address(queue.topic, queue.broker_name)
         if address is None:
             raise ReplyError(f"broker {queue.broker_name} has no master")
-        to_queue = MessageQueue(payload.topic, queue.broker_name, 0)
-        command = self._request(payload, to_queue, code=RequestCode.SEND_REPLY_MESSAGE_V2)
+        command = self._request(payload, 0, code=RequestCode.SEND_REPLY_MESSAGE_V2)
         timeout_s = (timeout_ms or self._config.send_timeout_ms) / 1000
         try:
             answer = await self._session.remoting.invoke(address, command, timeout_s)
@@ -354,7 +348,7 @@ class Producer:
             raise ReplyError(f"{response_name(answer.code)}: {answer.remark or 'no remark'}")
 
     def _request(
-        self, payload: Payload, queue: MessageQueue, *, oneway: bool = False, code: RequestCode | None = None
+        self, payload: Payload, queue_id: int, *, oneway: bool = False, code: RequestCode | None = None
     ) -> Command:
         config = self._config
         header = SendRequest(
@@ -362,7 +356,7 @@ class Producer:
             topic=payload.topic,
             default_topic=config.default_topic,
             default_topic_queue_nums=config.default_topic_queues,
-            queue_id=queue.queue_id,
+            queue_id=queue_id,
             sys_flag=payload.first.sys_flag,
             born_timestamp=payload.first.born_timestamp_ms,
             flag=payload.first.flag,
@@ -386,9 +380,7 @@ class Producer:
         deadline_s: float | None = None,
     ) -> MessageQueue:
         """Return the queue for the next attempt. Raises NoRouteError, RemotingError."""
-        route = self._session.routes.known(topic)
-        if route is None:
-            route = await self._transport.run(self._route(topic, deadline_s))
+        route = await self._route(topic, deadline_s)
         if asked is not None:
             return asked
         queues = self._writable_queues(topic, route)
@@ -400,6 +392,13 @@ class Producer:
         return self._choice.choose(queues, last_broker, self._transport.now_s())
 
     async def _route(self, topic: str, deadline_s: float | None) -> TopicRoute:
+        """Return the route, which is requested if it is not known. Raises NoRouteError, RemotingError."""
+        known = self._session.routes.known(topic)
+        if known is not None:
+            return known
+        return await self._transport.run(self._requested_route(topic, deadline_s))
+
+    async def _requested_route(self, topic: str, deadline_s: float | None) -> TopicRoute:
         try:
             async with asyncio.timeout_at(deadline_s):
                 route = await self._session.routes.get(topic)
@@ -409,6 +408,14 @@ class Producer:
         except TimeoutError:
             raise NoRouteError(f"the route of {topic} was not received in time") from None
         return require(topic, route)
+
+    def _master(self, topic: str, broker_name: str) -> Address:
+        """Return the address of the broker's master. Without one, doubt the route and raise NoRouteError."""
+        address = self._session.routes.address(topic, broker_name)
+        if address is None:
+            self._doubt(topic)
+            raise NoRouteError(f"broker {broker_name} has no master")
+        return address
 
     def _doubt(self, topic: str) -> None:
         """Report that the topic's route may be out of date, or the default topic's if the topic has none."""
@@ -462,13 +469,12 @@ class Producer:
     async def _attempt(
         self, payload: Payload, queue: MessageQueue, attempt: int, deadline_s: float
     ) -> _Ended:
-        address = self._session.routes.address(queue.topic, queue.broker_name)
-        if address is None:
-            self._doubt(queue.topic)
-            remark = f"broker {queue.broker_name} has no master"
-            return _Ended("NO_ROUTE", attempt, remark, may_retry=True)
+        try:
+            address = self._master(queue.topic, queue.broker_name)
+        except NoRouteError as error:
+            return _Ended("NO_ROUTE", attempt, str(error), may_retry=True)
         self._emit(Kind.SEND, payload, queue, attempt)
-        request = self._request(payload, queue)
+        request = self._request(payload, queue.queue_id)
         began_s = self._transport.now_s()
         try:
             answer = await self._transport.invoke(address, request, max(0.0, deadline_s - began_s))

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from mqproof.impl.client.messages.compose import check_text_property
 from mqproof.impl.client.model import MessageError, ReceivedMessage
 from mqproof.impl.remoting.message import (
     CLUSTER,
@@ -43,7 +42,7 @@ def with_request(message: Message, correlation_id: str, client_id: str, timeout_
 def reply_to(request: ReceivedMessage, body: bytes, properties: Mapping[str, str] | None = None) -> Message:
     """Return the reply to a received message, with the application's own properties.
 
-    Raises MessageError when the message requests no reply, or the body is not bytes.
+    Raises MessageError when the message requests no reply.
     """
     given = request.properties
     if absent := [name for name in (CLUSTER, CORRELATION_ID, REPLY_TO_CLIENT) if not given.get(name)]:
@@ -55,6 +54,4 @@ def reply_to(request: ReceivedMessage, body: bytes, properties: Mapping[str, str
     }
     if TIME_TO_LIVE in given:
         own[TIME_TO_LIVE] = given[TIME_TO_LIVE]
-    for name, value in (properties or {}).items():
-        check_text_property(name, value)
     return Message(reply_topic(given[CLUSTER]), body, {**(properties or {}), **own})

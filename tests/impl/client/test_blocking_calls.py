@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -145,6 +145,64 @@ def test_a_transaction_passes_its_arguments_on() -> None:
         sent = BlockingTransactions(cast(Any, recorder), loop).send(MESSAGE, local, QUEUE, timeout_ms=7)
     assert cast(object, sent) == "send"
     assert recorder.calls == [("send", (MESSAGE, local, QUEUE), {"timeout_ms": 7})]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_block_starts_is_stopped_at_its_end(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[tuple[object, ...], Recorder]] = []
+
+    def make(*arguments: object) -> Recorder:
+        made.append((arguments, Recorder()))
+        return made[-1][1]
+
+    for name in ("TransactionProducer", "PushConsumer", "LitePullConsumer"):
+        monkeypatch.setattr(f"mqproof.impl.client.blocking.{name}", make)
+    session, config, call = cast(Any, object()), cast(Any, object()), cast(Any, print)
+    with client_of(Recorder()) as client:
+        client._session = session
+        blocks: list[AbstractContextManager[object]] = [
+            client.transactions(call, config),
+            client.consuming("G", {"T": "A"}, call, config),
+            client.polling("G", {"T": "A"}, config),
+        ]
+        for block in blocks:
+            with suppress(ZeroDivisionError), block:
+                assert not fails or 1 / 0
+    assert [arguments for arguments, _ in made] == [
+        (session, call, config), (session, "G", call, config), (session, "G", config),
+    ]  # fmt: skip
+    assert [[name for name, *_ in each.calls] for _, each in made] == [
+        ["stop"], ["subscribe", "start", "stop"], ["start", "subscribe", "stop" if fails else "__aexit__"],
+    ]  # fmt: skip
+    assert made[2][1].calls[2][1] == (() if fails else (None, None, None))
+
+
+@pytest.mark.parametrize("is_child", [False, True])
+def test_a_client_ends_with_its_session_its_connections_and_its_thread(
+    is_child: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, ended = Recorder(), list[str]()
+
+    def sends(*arguments: object, has_hooks: bool) -> object:
+        assert arguments == ("producer", session, client._loop)
+        assert not has_hooks
+        return SimpleNamespace(close=lambda: ended.append("sends"))
+
+    monkeypatch.setattr("mqproof.impl.client.blocking.connect", lambda *_, **__: session)
+    monkeypatch.setattr("mqproof.impl.client.blocking.Producer", lambda *_: "producer")
+    monkeypatch.setattr("mqproof.impl.client.blocking.ThreadSends", sends)
+    client = BlockingClient("n:1")
+    with client:
+        assert client._thread.is_alive()
+        if is_child:
+            client._process -= 1
+    assert client._thread.is_alive() == is_child
+    assert [name for name, *_ in session.calls] == ["start"] + ["stop"] * (not is_child)
+    assert ended == ["sends"] * (not is_child)
+    if is_child:  # the parent process ends the client
+        client._process += 1
+        client.__exit__(None, None, None)
+    assert client._loop.is_closed()
 
 
 def test_a_client_needs_a_listener_thread_and_has_20_for_a_consumer_without_a_configuration() -> None:

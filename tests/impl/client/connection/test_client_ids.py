@@ -43,7 +43,8 @@ def test_the_address_is_that_of_the_route_or_else_the_loopback_address(
         def __exit__(self, *_: object) -> None:
             closed.append(self)
 
-        def connect(self, _address: tuple[str, int]) -> None:
+        def connect(self, address: tuple[str, int]) -> None:
+            assert address == ("192.0.2.1", 9)  # no machine has it, and the port discards what it gets
             if error is not None:
                 raise error
 

@@ -48,6 +48,17 @@ def test_an_argument_counts_before_the_client_id_of_the_settings() -> None:
         connect(settings=settings, instance="")
 
 
+def test_each_name_of_the_arguments_counts_before_that_of_the_settings() -> None:
+    settings = ClientSettings("10.0.0.1:9876", instance="billing", unit="eu")
+    for arguments, end in (
+        ({"instance": "mine", "unit": "us"}, "@mine@us"),
+        ({"instance": "mine"}, "@mine@eu"),
+        ({"unit": "us"}, "@billing@us"),
+        ({}, "@billing@eu"),
+    ):
+        assert connect(settings=settings, **cast(Any, arguments)).client_id.endswith(end)
+
+
 def test_the_environment_counts_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.3:9876")
     assert list(map(str, connect().name_servers.addresses)) == ["10.0.0.3:9876"]

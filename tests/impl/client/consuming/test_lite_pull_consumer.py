@@ -377,7 +377,8 @@ def test_a_poll_without_arguments_waits_5_seconds_and_returns_10_messages() -> N
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
             begun_s = asyncio.get_running_loop().time()
-            assert await consumer.poll() == []
+            async with asyncio.timeout(6):
+                assert await consumer.poll() == []
             assert asyncio.get_running_loop().time() - begun_s == pytest.approx(5.0)
             await fill(world, QUEUE, 12)
             await asyncio.sleep(1)
@@ -531,13 +532,32 @@ def test_a_stop_ends_the_tasks_first_and_records_that_the_member_has_left() -> N
     assert kinds.count(Kind.SUBSCRIBE) == kinds.count(Kind.UNSUBSCRIBE) == 1
 
 
+def test_a_pull_of_a_lite_pull_consumer_is_held_20_seconds() -> None:
+    async def scenario(world: World) -> None:
+        held_ms: list[int] = []
+
+        async def pull(*_: object, hold_ms: int, **__: object) -> None:
+            held_ms.append(hold_ms)
+            raise ClientError("ends here")
+
+        await make_topic(world)
+        async with polling(world) as consumer:
+            consumer._calls.pull = pull  # type: ignore[method-assign,assignment]
+            await consumer.assign([QUEUE])
+            await asyncio.sleep(0.1)
+        assert held_ms == [20_000]
+
+    play(scenario)
+
+
 def test_an_iteration_looks_again_after_5_seconds() -> None:
     async def scenario(world: World) -> None:
         await make_topic(world)
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
             begun_s = asyncio.get_running_loop().time()
-            assert await consumer._next_unbegun() is None
+            async with asyncio.timeout(6):
+                assert await consumer._next_unbegun() is None
             assert asyncio.get_running_loop().time() - begun_s == pytest.approx(5.0, abs=0.001)
 
     play(scenario)

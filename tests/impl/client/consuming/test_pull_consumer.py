@@ -1,6 +1,7 @@
 """Tests that a pull consumer registers before it commits: 5.x accepts no offset of an unknown group."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,29 @@ def test_what_is_read_and_committed_is_recorded_in_the_event_log() -> None:
     ]
     assert events[0].attrs["queues"] == "4"
     assert events[1].attrs["expression"] == "A"
+
+
+def test_a_pull_waits_for_a_message_only_as_long_as_it_may_be_held() -> None:
+    async def scenario(world: World) -> list[float]:
+        await world.producer.send(Message("T", b"x"), QUEUE)
+        loop, took_s = asyncio.get_running_loop(), []
+        holds: list[dict[str, Any]] = [{}, {"hold_ms": 0}, {"hold_ms": 2000}]
+        for held in holds:
+            begun_s = loop.time()
+            assert not (await world.consumer.pull(QUEUE, 1, **held)).messages
+            took_s.append(loop.time() - begun_s)
+        return took_s
+
+    assert play(scenario) == pytest.approx([0, 0, 2], abs=0.1)
+
+
+def test_a_pull_returns_up_to_32_messages_unless_another_number_is_given() -> None:
+    async def scenario(world: World) -> list[int]:
+        await world.producer.send_batch([Message("T", b"x")] * 33, QUEUE)
+        pulls = [await world.consumer.pull(QUEUE, 0), await world.consumer.pull(QUEUE, 0, max_count=31)]
+        return [len(each.messages) for each in pulls]
+
+    assert play(scenario) == [32, 31]
 
 
 def test_an_error_names_the_topic_whose_queues_are_not_known() -> None:

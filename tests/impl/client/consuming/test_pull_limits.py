@@ -90,6 +90,60 @@ def test_pulling_pauses_only_above_a_limit(limits: PullLimits, answers: list[Pul
     reading(scenario, ScriptedCalls(*answers), limits)
 
 
+class Long(bytes):
+    """Stands for a body of another length."""
+
+    def __new__(cls, _length: int) -> "Long":
+        return super().__new__(cls)
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+def long(length: int) -> PullResult:
+    stored = StoredMessage(Message("T", Long(length)), 0, 0, 0, 0, 0)
+    return PullResult("FOUND", 1, 0, 100, (stored,))
+
+
+@pytest.mark.parametrize(
+    ("most", "more"),
+    [
+        (found(*range(1000)), found(*range(1001))),
+        (long(100 << 20), long((100 << 20) + 1)),
+        (found(0, 2000), found(0, 2001)),
+    ],
+    ids=["messages", "bytes", "span"],
+)
+def test_the_usual_limits_of_one_queue_are_1000_messages_100_mib_and_a_span_of_2000(
+    most: PullResult, more: PullResult
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.queues.assign(QUEUE, 0)
+        await asyncio.sleep(1)
+        pulls.append(len(site.calls.asked))
+
+    pulls: list[int] = []
+    for answer in (most, more):
+        at(scenario, answer)
+    assert pulls == [2, 1]
+
+
+def test_a_usual_pull_is_held_15_seconds_and_has_32_messages_and_all_queues_have_512_mib() -> None:
+    calls = SlowCalls()
+
+    async def scenario(site: Site) -> None:
+        site.queues.assign(QUEUE, 0)
+        await asyncio.sleep(1)
+        (arguments,) = calls.arguments
+        assert arguments.pop("room")() == 512 << 20
+        assert arguments == {"max_count": 32, "tags": "A", "hold_ms": 15_000}
+
+    reading(scenario, calls)
+
+
 def test_a_full_consumer_looks_for_room_every_50_ms_and_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

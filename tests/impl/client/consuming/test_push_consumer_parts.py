@@ -283,6 +283,27 @@ def test_a_stop_waits_for_listeners_and_then_for_queues_that_are_given_up(
     assert done == ["queues", stop_s, "unlocked", "threads", "left", stop_s]
 
 
+def test_another_concurrency_is_that_of_the_threads_too_and_only_a_started_consumer_has_it() -> None:
+    done: list[object] = []
+
+    async def scenario(consumer: PushConsumer) -> None:
+        async def resize(concurrency: int) -> None:
+            done.append(("calls", concurrency))
+
+        consumer._threads = cast(Any, SimpleNamespace(resize=lambda size: done.append(("threads", size))))
+        consumer._consumption = cast(Any, SimpleNamespace(resize=resize))
+        with pytest.raises(ClientError, match="is not started"):
+            await consumer.set_concurrency(1)
+        consumer._life.start()
+        with pytest.raises(ValueError, match="concurrency is 0, at least 1 expected"):
+            await consumer.set_concurrency(0)
+        assert done == []
+        await consumer.set_concurrency(1)
+
+    play(scenario)
+    assert done == [("threads", 1), ("calls", 1)]
+
+
 @pytest.mark.parametrize(
     ("name", "least"),
     [

@@ -144,6 +144,23 @@ def test_a_stop_waits_for_the_running_call() -> None:
     assert play(scenario) == (4, 4)
 
 
+def test_a_stop_ends_the_division_of_queues_before_it_leaves_the_group() -> None:
+    async def scenario(world: World) -> None:
+        service = ScheduledPull(world.session, GROUP)
+        await service.start()
+        await asyncio.sleep(0.1)
+        own, left = list(service._background), list[bool]()
+
+        async def leave(group: str) -> None:
+            left.append(group == GROUP and all(task.done() for task in own))
+
+        world.session.leave_as_consumer = leave  # type: ignore[method-assign]
+        await service.stop()
+        assert (len(own), left) == (1, [True])
+
+    play(scenario)
+
+
 def test_a_task_that_is_no_function_is_refused() -> None:
     async def scenario(world: World) -> None:
         async with ScheduledPull(world.session, GROUP) as service:

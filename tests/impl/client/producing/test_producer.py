@@ -20,6 +20,7 @@ from mqproof.impl.client.model import (
     Sent,
     Unknown,
 )
+from mqproof.impl.client.producing import producer as producer_module
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import by_hash
 from mqproof.impl.remoting import headers, java_json
@@ -236,7 +237,7 @@ def scripted(scenario: Callable[[Script], Awaitable[T]], *answers: int | str | N
     loop = SimulatedLoop()
 
     async def main() -> T:
-        async with Script(loop, list(answers)) as script:
+        async with Script(loop, list(answers)) as script, asyncio.timeout(3600):
             return await scenario(script)
 
     return run_simulated(main(), loop)
@@ -513,6 +514,83 @@ def test_many_messages_are_sent_concurrently_up_to_a_number_with_outcomes_in_the
             assert outcome.message_id in properties[message.body]
 
     scripted(scenario, 0, ResponseCode.MESSAGE_ILLEGAL, 0, 0, 0)
+
+
+def test_at_most_64_messages_are_on_their_way_unless_another_number_is_given() -> None:
+    async def scenario(script: Script) -> None:
+        script.delay_s = 0.5
+        sending = asyncio.ensure_future(Producer(script.session).send_many([MESSAGE] * 66))
+        await asyncio.sleep(0.25)
+        assert len(script.requests) == 64
+        assert len(await sending) == 66
+
+    scripted(scenario, *[0] * 66)
+
+
+def test_the_brokers_of_a_new_topic_know_the_requester_before_they_get_its_request() -> None:
+    async def scenario(script: Script) -> None:
+        script.delay_s = 0.5
+        asking = asyncio.create_task(Producer(script.session).request(MESSAGE))
+        await asyncio.sleep(0.25)
+        assert len(script.requests) == 1
+        assert [each.code for each in script.reported] == [RequestCode.HEART_BEAT] * 2
+        with pytest.raises(SendError):
+            await asking
+
+    scripted(scenario, ResponseCode.MESSAGE_ILLEGAL)
+
+
+def test_a_topic_without_a_route_and_without_a_template_is_not_sent_to() -> None:
+    async def scenario(script: Script) -> Outcome:
+        script.unknown |= {"T", "TBW102"}
+        return await Producer(script.session).send(MESSAGE)
+
+    outcome = scripted(scenario)
+    assert isinstance(outcome, Refused)
+    assert (outcome.status, outcome.remark) == ("NO_ROUTE", "no name server knows topic T")
+
+
+def test_the_queues_of_an_ordered_topic_include_those_of_a_broker_without_a_master() -> None:
+    async def scenario(script: Script) -> list[Outcome]:
+        slave, master = (
+            BrokerData({number: str(script.addresses[name])}, name, "C")
+            for number, name in ((1, "a"), (0, "b"))
+        )
+        script.route = TopicRoute([slave, master], [], order_topic_conf="a:1;b:1")
+        producer = Producer(script.session)
+        chosen = [await producer.send(MESSAGE, select=lambda queues: queues[0])]
+        return chosen + [await producer.send(MESSAGE) for _ in range(2)]
+
+    chosen, *others = scripted(scenario, 0, 0)
+    assert chosen == Refused(chosen.message_id, "NO_ROUTE", "broker a has no master", 1)
+    assert sorted(each.attempts for each in others if isinstance(each, Sent)) == [1, 2]
+
+
+def test_the_queues_of_a_route_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[str] = []
+
+    def publish_queues(topic: str, _route: TopicRoute) -> list[MessageQueue]:
+        listed.append(topic)
+        return [QUEUE]
+
+    async def scenario(script: Script) -> None:
+        producer = Producer(script.session)
+        for _ in range(3):
+            await producer.send(MESSAGE)
+
+    monkeypatch.setattr(producer_module, "publish_queues", publish_queues)
+    scripted(scenario, 0, 0, 0)
+    assert listed == ["T"]
+
+
+def test_a_body_may_have_4_mib() -> None:
+    async def scenario(script: Script) -> None:
+        producer = Producer(script.session)
+        with pytest.raises(MessageError, match=f"{(4 << 20) + 1} bytes, at most {4 << 20}"):
+            await producer.send(Message("T", bytes((4 << 20) + 1)))
+        assert isinstance(await producer.send(Message("T", bytes(4 << 20))), Sent)
+
+    scripted(scenario, 0)
 
 
 def test_an_invalid_message_among_many_is_reported_before_any_is_sent() -> None:

@@ -4,6 +4,7 @@ The broker is scripted. Source: docs/reference/protocol/sending.md.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from mqproof.impl.client.model import (
     RefusalError,
     ReplyError,
     Sent,
+    Unknown,
 )
 from mqproof.impl.client.producing.producer import (
     Producer,
@@ -60,6 +62,7 @@ class Remoting:
         )  # fmt: skip
         self.remark: str | None = None
         self.takes_s = 0.25
+        self.connection: object = object()
         self.cancel_takes_s = 0.0
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
@@ -82,7 +85,7 @@ class Remoting:
         return True
 
     def channel(self, _address: Address) -> object:
-        return self
+        return self.connection
 
     async def close(self) -> None:
         """Does nothing."""
@@ -124,7 +127,8 @@ def play(scenario: Callable[[Site], Awaitable[None]], config: ProducerConfig | N
     async def main() -> None:
         session = Session([Address("n", 1)], simulated(loop, SimulatedNetwork()), "me")
         await asyncio.sleep(5)
-        await scenario(Site(session, config or ProducerConfig("PG")))
+        async with asyncio.timeout(100):
+            await scenario(Site(session, config or ProducerConfig("PG")))
 
     run_simulated(main(), loop)
 
@@ -143,6 +147,48 @@ def test_a_send_has_all_its_fields_and_the_whole_time() -> None:
             "i": fields["i"], "j": "2", "k": "false", "m": "false",
         }  # fmt: skip
         assert "UNIQ_KEY\x01m" in fields["i"]
+
+    play(scenario)
+
+
+M = Message("T", b"x")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p, **how: p.send(M, **how),
+        lambda p, **how: p.send_or_raise(M, **how),
+        lambda p, **how: p.send_batch([M, M], **how),
+        lambda p, **how: p.request(M, **how),
+        lambda p, **how: p.send_oneway(M, **how),
+    ],
+    ids=["send", "or_raise", "batch", "request", "oneway"],
+)
+def test_each_send_takes_its_queue_or_its_selector_and_has_the_time_of_the_call(
+    call: Callable[..., Awaitable[object]], request: pytest.FixtureRequest
+) -> None:
+    limit = {} if "oneway" in request.node.name else {"timeout_ms": 70}
+
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 0.0
+        for how in ({"queue": QUEUE}, {"select": lambda queues: queues[-1]}):
+            site.remoting.requests.clear()
+            site.remoting.asked.clear()
+            with contextlib.suppress(NoReplyError):
+                await call(site.producer, **how, **limit)
+            sends = {index for index, each in enumerate(site.remoting.requests) if "e" in each.fields}
+            assert [site.remoting.requests[index].fields["e"] for index in sends] == ["1"]
+            assert [site.remoting.asked[index][2] for index in sends] == [0.07 if limit else 0]
+
+    play(scenario)
+
+
+def test_each_of_many_messages_has_the_time_of_the_call() -> None:
+    async def scenario(site: Site) -> None:
+        await site.producer.send_many([M, M], timeout_ms=70)
+        await site.producer.send_many([M])
+        assert [timeout_s for *_, timeout_s in site.remoting.asked] == [0.07, 0.07, 3.0]
 
     play(scenario)
 
@@ -177,10 +223,11 @@ def test_the_trace_of_a_stored_message_is_exact(properties: dict[str, str], kind
     async def scenario(site: Site) -> None:
         site.remoting.answer = (0, {"msgId": "id", "queueId": "1", "queueOffset": "7", "MSG_REGION": "r"})
         sent_ms = now_ms(site.session.runtime.clock)
+        site.remoting.takes_s = 2
         own = {"UNIQ_KEY": "m", "TAGS": "A", "KEYS": "k", **properties}
         await site.producer.send(Message("T", b"abc", own), QUEUE)
         assert site.traces.records == [
-            Published(sent_ms, "r", "PG", "T", ("m",), "A", "k", "h:1", 3, 250, kind, "id", True)
+            Published(sent_ms, "r", "PG", "T", ("m",), "A", "k", "h:1", 3, 2000, kind, "id", True)
         ]
 
     play(scenario)
@@ -209,6 +256,27 @@ def test_only_what_is_stored_is_traced_unless_the_broker_has_tracing_off(
     play(scenario)
 
 
+def test_a_stored_message_whose_place_is_not_in_the_answer_has_an_unknown_outcome() -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.answer = (0, {"msgId": "id"})
+        outcome = await site.producer.send(Message("T", b"x", {"UNIQ_KEY": "m"}), QUEUE)
+        assert isinstance(outcome, Unknown)
+        assert (outcome.message_id, outcome.attempts) == ("m", 1)
+        assert outcome.remark.startswith("SEND_OK, but ")
+
+    play(scenario)
+
+
+def test_a_topic_that_must_not_be_traced_is_not() -> None:
+    async def scenario(site: Site) -> None:
+        site.session.routes._routes["U"] = site.session.routes._routes["T"]
+        for topic in ("U", "T"):
+            await site.producer.send(Message(topic, b"x"))
+        assert [record.topic for record in site.traces.records] == ["T"]
+
+    play(scenario)
+
+
 def handle_at(broker: str) -> str:
     return RecallHandle("T", broker, 1, "m").encode()
 
@@ -233,6 +301,44 @@ def test_a_recall_has_its_fields_and_a_refusal_its_reason() -> None:
         with pytest.raises(NoRouteError, match="broker gone has no master"):
             await site.producer.recall("T", handle_at("gone"))
         assert site.doubted == ["T"]
+
+    play(scenario)
+
+
+def test_a_message_of_a_topic_without_writable_queues_can_be_recalled() -> None:
+    async def scenario(site: Site) -> None:
+        brokers = site.session.routes._routes["T"].broker_datas
+        site.session.routes._routes["T"] = TopicRoute(brokers, [QueueData("b", 4, 2, 0, 2)])
+        await site.producer.recall("T", handle_at("b"))
+        assert [name for name, *_ in site.remoting.asked] == ["RECALL_MESSAGE"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("timeout_ms", "limit_s"), [(None, 3.0), (70, 0.07)])
+def test_the_route_for_a_recall_must_arrive_within_its_time(timeout_ms: int | None, limit_s: float) -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 10
+        site.session.name_servers._client = cast(Any, site.remoting)
+        begun_s = asyncio.get_running_loop().time()
+        with pytest.raises(NoRouteError, match="the route of Other was not received in time"):
+            await site.producer.recall("Other", handle_at("b"), timeout_ms=timeout_ms)
+        assert asyncio.get_running_loop().time() - begun_s == pytest.approx(limit_s)
+
+    play(scenario)
+
+
+def test_a_request_chooses_its_queue_once() -> None:
+    chosen = []
+
+    def select(queues: Sequence[MessageQueue]) -> MessageQueue:
+        chosen.append(queues[-1])
+        return queues[-1]
+
+    async def scenario(site: Site) -> None:
+        with pytest.raises(NoReplyError):
+            await site.producer.request(Message("T", b"q"), select=select, timeout_ms=1000)
+        assert chosen == [QUEUE]
 
     play(scenario)
 
@@ -266,6 +372,8 @@ def test_a_reply_goes_to_the_broker_of_its_request_and_a_failure_says_why() -> N
     async def scenario(site: Site) -> None:
         await site.producer.reply(REQUEST, b"a")
         await site.producer.reply(REQUEST, b"a", timeout_ms=70)
+        with pytest.raises(MessageError, match="must be texts"):
+            await site.producer.reply(REQUEST, b"a", properties={"a": 1})  # type: ignore[dict-item]
         name = "SEND_REPLY_MESSAGE_V2"
         assert site.remoting.asked == [(name, BROKER, 3.0), (name, BROKER, 0.07)]
         fields = site.remoting.requests[0].fields
@@ -298,6 +406,63 @@ def test_the_send_of_a_request_has_the_time_that_is_left(timeout_ms: int | None,
         ]
         assert f"TTL\x01{round(limit_s * 1000)}" in send.fields["i"]
         assert "REPLY_TO_CLIENT\x01me" in send.fields["i"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("takes_s", [0.25, 10])
+def test_a_request_ends_at_its_time_limit_whether_it_is_sent_by_then_or_not(takes_s: float) -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = takes_s
+        begun_s = asyncio.get_running_loop().time()
+        with pytest.raises(NoReplyError):
+            await site.producer.request(M, QUEUE, timeout_ms=700)
+        assert asyncio.get_running_loop().time() - begun_s == pytest.approx(0.7)
+
+    play(scenario)
+
+
+def test_a_reply_that_arrives_before_the_answer_to_its_send_is_returned() -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 1
+        asking = asyncio.create_task(site.producer.request(M, QUEUE))
+        await asyncio.sleep(1.5)  # the send is on its way
+        (correlation_id,) = site.session.replies._waiting
+        site.session.replies.give(correlation_id, M)
+        assert await asking is M
+        assert site.remoting.asked[-1][0] == "SEND_MESSAGE_V2"
+
+    play(scenario)
+
+
+def test_while_a_request_waits_a_new_connection_gets_a_heartbeat_within_a_second() -> None:
+    async def scenario(site: Site) -> None:
+        site.remoting.takes_s = 0
+        asking = asyncio.create_task(site.producer.request(M, QUEUE))
+        await asyncio.sleep(0.5)
+        assert [name for name, *_ in site.remoting.asked] == ["HEART_BEAT", "SEND_MESSAGE_V2"]
+        site.remoting.connection = object()
+        await asyncio.sleep(0.4)
+        assert len(site.remoting.asked) == 2
+        await asyncio.sleep(0.2)
+        assert [name for name, *_ in site.remoting.asked[2:]] == ["HEART_BEAT"]
+        await asyncio.gather(asking, return_exceptions=True)
+        assert site.session._greeter is not None
+        await site.session._greeter
+
+    play(scenario)
+
+
+def test_a_connection_that_the_send_of_a_request_opened_gets_a_heartbeat_at_once() -> None:
+    async def scenario(site: Site) -> None:
+        asking = asyncio.create_task(site.producer.request(M, QUEUE, timeout_ms=900))
+        await asyncio.sleep(0.3)  # the send is on its way
+        site.remoting.connection = object()
+        await asyncio.gather(asking, return_exceptions=True)
+        names = [name for name, *_ in site.remoting.asked]
+        assert names == ["HEART_BEAT", "SEND_MESSAGE_V2", "HEART_BEAT"]
+        assert site.session._greeter is not None
+        await site.session._greeter
 
     play(scenario)
 

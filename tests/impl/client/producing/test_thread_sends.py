@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Refused, SendError, Sent, Unknown
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.thread_sends import _LANES_MAX, ThreadSends
+from mqproof.impl.client.producing.transport import ThreadTransport
 from mqproof.impl.embedded.loop_thread import LoopThread
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import Message
@@ -161,6 +162,15 @@ def test_the_event_loop_asks_for_a_route_that_a_send_in_its_thread_lacks() -> No
         assert isinstance(one.send(Message("New", b"x")), Sent)
         assert one.script.session.routes.known("New") is not None
         assert one.sends._lanes[0].transport.connections._connections
+
+
+def test_a_send_with_a_known_route_leaves_the_event_loop_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_transport: ThreadTransport, _work: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(ThreadTransport, "run", run)
+    with world(0) as one:
+        assert isinstance(one.send(), Sent)
 
 
 def test_a_broker_with_a_host_name_is_asked_by_the_event_loop() -> None:

@@ -74,10 +74,19 @@ def test_what_is_no_known_record_is_left_out(text: str) -> None:
     assert decode(text.encode() + b"\x02" + encode(BEGAN).encode()) == [BEGAN]
 
 
-def test_records_of_older_releases_are_read() -> None:
-    (old,) = decode(b"Pub\x011\x01r\x01g\x01t\x01m\x01null\x01null\x01h:1\x019\x012\x010\x01false\x02")
+@pytest.mark.parametrize("record", [PUBLISHED, BEGAN, ENDED])
+def test_a_record_of_another_type_is_left_out_whatever_its_fields_are(record: TraceRecord) -> None:
+    for more in ("", "\x01" + "\x01".join("7" * 9)):
+        _, fields = encode(record).replace("\x02", more).split("\x01", 1)
+        assert decode(f"Other\x01{fields}".encode()) == []
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_records_of_older_releases_are_read(ok: bool) -> None:
+    old_text = "Pub 1 r g t m null null h:1 9 2 0 " + ("true" if ok else "false")
+    (old,) = decode(old_text.replace(" ", "\x01").encode())
     assert isinstance(old, Published)
-    assert (old.offset_ids, old.ok) == ("", False)
+    assert (old.offset_ids, old.ok) == ("", ok)
     (after,) = decode(b"SubAfter\x01i\x01m\x013\x01true\x01null\x02")
     assert after == CallEnded("i", "m", 3, True, None, Context.SUCCESS, 0, "")
 
