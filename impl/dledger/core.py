@@ -47,7 +47,7 @@ class _Transfer(NamedTuple):
     until: float
 
 
-_NO_TRANSFER: Final = _Transfer(NO_TERM, math.inf)
+_NO_TRANSFER: Final = _Transfer(term=NO_TERM, until=math.inf)
 
 
 class Core:
