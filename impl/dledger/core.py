@@ -8,9 +8,10 @@ The same calls give the same results: randomness comes from a seeded generator, 
 are in milliseconds of any clock. If the clock jumps, the worst result is an unnecessary election.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mqproof.impl.dledger.changes import Ballot, Change
 from mqproof.impl.dledger.codes import ResponseCode, Vote
@@ -18,6 +19,7 @@ from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.election import Election
 from mqproof.impl.dledger.log_replication import Following, Leading
 from mqproof.impl.dledger.rpc_bodies import (
+    NO_TERM,
     NORMAL,
     Entry,
     HeartBeatRequest,
@@ -41,9 +43,11 @@ class _Transfer(NamedTuple):
     The new leader does not wait until the lease of this one has expired.
     """
 
-    member: str
     term: int
     until: float
+
+
+_NO_TRANSFER: Final = _Transfer(term=NO_TERM, until=math.inf)
 
 
 class Core:
@@ -55,7 +59,7 @@ class Core:
         self._election = Election(self.state, chance, now)
         self._leading = Leading(self.state)
         self._following = Following(self.state)
-        self._end_transfer()
+        self._transfer = _NO_TRANSFER
         self._prefer_at = now
 
     # -- input from the shell
@@ -104,7 +108,7 @@ class Core:
     def tick(self, now: float) -> None:
         """Handle the passing of time."""
         self._election.tick(now)
-        if self.state.role is Role.LEADER and self._is_handing_over and now >= self._transfer.until:
+        if self._is_handing_over and now >= self._transfer.until:
             self._election.hand_over(now)
         if self.state.role is Role.LEADER and now >= self._prefer_at:
             self._prefer_at = now + 1000
@@ -136,11 +140,10 @@ class Core:
         """Record that the ledger is durable up to `index`. No cut has touched these entries since."""
         state = self.state
         assert index <= state.terms.end, f"{index} is durable, the ledger ends at {state.terms.end}"
-        if index > state.durable:
-            state.durable = index
-            self._following.answer_kept()
-            if self._leading.is_leading:
-                self._leading.advance_commit()
+        state.durable = max(state.durable, index)
+        self._following.answer_kept()
+        if self._leading.is_leading:
+            self._leading.advance_commit()
 
     def transfer(self, member: str, now: float) -> ResponseCode:
         """Transfer the leadership to a member: request that it take over, and serve no client meanwhile.
@@ -156,7 +159,7 @@ class Core:
             return ResponseCode.LEADER_TRANSFERRING
         if self._leading.is_leading and self._leading.lag(member) > self.config.transfer_lag_max:
             return ResponseCode.FALL_BEHIND_TOO_MUCH
-        self._transfer = _Transfer(member, state.term, now + self.config.transfer_ms)
+        self._transfer = _Transfer(state.term, now + self.config.transfer_ms)
         state.ask(
             TransferRequest,
             member,
@@ -168,7 +171,7 @@ class Core:
 
     def _end_transfer(self) -> None:
         """End the transfer without a new leader: clients are served again."""
-        self._transfer = _Transfer("", -1, 0.0)
+        self._transfer = _NO_TRANSFER
 
     def successor(self, now: float) -> str | None:
         """Return the member to which a leader should transfer its leadership before it stops.
@@ -176,7 +179,7 @@ class Core:
         Chooses among the members that are alive and close behind: a preferred one first, otherwise the one
         that lags least. Returns None if there is no such member, or this one does not lead.
         """
-        if self.state.role is not Role.LEADER or not self._leading.is_leading:
+        if not self._leading.is_leading:
             return None
         fit = [member for member in self.config.peers if self._may_take_over(member, now)]
         preferred = (member for member in self.config.preferred_leaders if member in fit)
@@ -206,7 +209,7 @@ class Core:
     def deadline(self) -> float:
         """Return the time when `tick` is due."""
         at = min(self._election.deadline(), self._leading.deadline())
-        if self.state.role is Role.LEADER and self._is_handing_over:
+        if self._is_handing_over:
             at = min(at, self._transfer.until)
         if self.state.role is Role.LEADER and self._prefers_others:
             at = min(at, self._prefer_at)
@@ -255,6 +258,7 @@ class Core:
 
     @property
     def _is_handing_over(self) -> bool:
+        """Whether a transfer is under way in this term, which a leader that steps down leaves."""
         return self._transfer.term == self.state.term
 
     @property
@@ -264,7 +268,7 @@ class Core:
 
     def _transfer_to_preferred(self, now: float) -> None:
         """Transfer the leadership to a preferred member that is alive and close behind."""
-        if not self._prefers_others or self._is_handing_over or not self._leading.is_leading:
+        if not self._prefers_others or not self._leading.is_leading:
             return
         for member in self.config.preferred_leaders:
             if self._may_take_over(member, now):

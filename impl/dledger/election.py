@@ -99,7 +99,7 @@ class Election:
 
     def is_heard(self, member: str, now: float) -> bool:
         """Return whether a follower answered one of the last heartbeats."""
-        return self._heard_at.get(member, -1e18) > now - 2 * self._config.heartbeat_ms
+        return self._heard_at.get(member, -math.inf) > now - 2 * self._config.heartbeat_ms
 
     # -- candidates
 
@@ -138,7 +138,8 @@ class Election:
 
     def _decide(self, now: float) -> None:
         waiting = self._round
-        if waiting and rules.is_decided(waiting.results.values(), len(self._config.members)):
+        assert waiting is not None, "no round to decide"
+        if rules.is_decided(waiting.results.values(), len(self._config.members)):
             self._end_round(now)
 
     def _end_round(self, now: float) -> None:
@@ -221,7 +222,6 @@ class Election:
         self._state.become_leader()
         self._heard_at = {}
         self._elected_at = now
-        self._sent = {}
         self._end_takeover(led=True)
         self._beat(now)
 
@@ -235,13 +235,13 @@ class Election:
 
     def heart_beat_answered(self, request: HeartBeatRequest, response: HeartBeatResponse, now: float) -> None:
         state = self._state
-        if state.role is not Role.LEADER or request.term != state.term:
+        if request.term != state.term:  # a leader that steps down enters a new term
             return
         peer = response.local_id
         match response.code:
             case ResponseCode.SUCCESS:
                 # Counted from the send time: the state since then is not known.
-                sent, sent_at = self._sent.get(peer, (None, 0.0))
+                sent, sent_at = self._sent.get(peer, (None, now))
                 if sent is request:
                     self._heard_at[peer] = sent_at
             case ResponseCode.EXPIRED_TERM if response.term > state.term:
@@ -290,7 +290,7 @@ class Election:
         takeover = self._takeover
         if now >= self._leader_heard_at + self._config.give_up_ms:
             self._candidate(self._state.term + 1, Reason.SILENCE, now)
-        elif takeover and takeover.term is None and now >= takeover.until:
+        elif takeover and now >= takeover.until:
             self._end_takeover()
 
     # -- leadership transfer
@@ -298,7 +298,7 @@ class Election:
     def handle_take_leadership(self, request: TransferRequest, now: float) -> None:
         """Handle the leader's request to take over, once this follower has all of the leader's entries."""
         state = self._state
-        if state.role is not Role.FOLLOWER or request.term != state.term or request.local_id != state.leader:
+        if request.term != state.term or request.local_id != state.leader:
             state.answer(request, TransferResponse, code=ResponseCode.INCONSISTENT_LEADER)
             return
         self._end_takeover()
@@ -320,6 +320,5 @@ class Election:
     def _end_takeover(self, *, led: bool = False) -> None:
         takeover, self._takeover = self._takeover, None
         if takeover is not None:
-            taken = led and takeover.term == self._state.term
-            code = ResponseCode.SUCCESS if taken else ResponseCode.TAKE_LEADERSHIP_FAILED
+            code = ResponseCode.SUCCESS if led else ResponseCode.TAKE_LEADERSHIP_FAILED
             self._state.answer(takeover.request, TransferResponse, code=code)

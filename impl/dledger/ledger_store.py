@@ -94,9 +94,10 @@ class LedgerStore(Store):
         """Whether it accepts messages."""
         self.on_role: Callable[[], None] = lambda: None
         """Called when `leads` has changed. Must not block or raise."""
-        self._committed = -1
-        self._next_index = 0
-        """The index of the entry to process next, once it is committed."""
+        self._committed: int
+        """The index up to which the group has committed entries, as the last change said."""
+        self._next_index: int
+        """The index of the entry to process next, once it is committed; set by the recovery."""
         self._queue_offsets: dict[QueueKey, int] = {}
         """The next offset of each queue that this leader accepted messages for."""
         self._flushed = asyncio.Event()

@@ -35,14 +35,16 @@ class _Progress:
 
         Responses to older pushes add no information.
         """
-        self.resend_at = _NEVER
+        self.resend_at: float
+        """When the logs are compared again, if no response arrives; set by each request that expects one."""
         self.is_lost = False
         """Whether it was found to lack entries that the leader has deleted."""
         self.confirmed_commit = NO_INDEX
         """The committed index that the follower has confirmed."""
         self.confirmed_kept = NO_INDEX
         """The `kept_by_all` that the follower has confirmed."""
-        self.idle_since = 0.0
+        self.idle_since: float
+        """When the last request was sent."""
 
     @property
     def base(self) -> int:
@@ -62,7 +64,8 @@ class Leading:
         self._state = state
         self._config: GroupConfig = state.config
         self._followers: dict[str, _Progress] = {}
-        self._term = -1
+        self._term: int | None = None
+        """The term in which it began to lead."""
 
     @property
     def is_leading(self) -> bool:
@@ -167,9 +170,7 @@ class Leading:
     def pushed(self, request: PushRequest, response: PushResponse, now: float) -> None:
         """Handle a follower's response. It counts only in the term of its request."""
         follower = self._followers.get(response.local_id)
-        if follower is None or not self.is_leading or request.term != self._state.term:
-            return
-        if response.term != request.term:
+        if follower is None or not self._state.term == request.term == response.term:
             return
         if response.index > max(_last(request), follower.next - 1):
             why = f"an acknowledgement of entry {response.index}, which it was not sent"
@@ -234,7 +235,7 @@ class Leading:
         state = self._state
         kept = [state.durable, *(follower.watermark for follower in self._followers.values())]
         index = rules.majority_index(kept)
-        if index > state.commit and rules.may_commit(state.terms.at(index) or 0, state.term):
+        if rules.may_commit(state.terms.at(index), state.term):
             state.commit_to(index)
         state.kept_by_all = max(state.kept_by_all, min(*kept, state.commit))
 
@@ -254,7 +255,7 @@ class Following:
         self._early: dict[int, PushRequest] = {}
         """Pushes that arrived before their predecessor, by the index of the entry before their first one."""
         self._early_bytes = 0
-        self._of: tuple[int, str | None] = (-1, None)
+        self._of: tuple[int, str | None] | None = None
         """The term and leader to which this state belongs."""
 
     def handle(self, request: PushRequest) -> None:
@@ -354,12 +355,9 @@ class Following:
     def answer_kept(self) -> None:
         """Answer SUCCESS for durable entries, while the term and leader are still the same."""
         state = self._state
-        if not self._held:
-            return
-        if state.role is not Role.FOLLOWER or self._of != (state.term, state.leader):
-            self._held = []
-            return
         held, self._held = self._held, []
+        if self._of != (state.term, state.leader):
+            return
         for last, request in held:
             if last <= state.durable:
                 state.changes.append(Kept(last, request.local_id))

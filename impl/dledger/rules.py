@@ -91,7 +91,7 @@ def majority_index(kept: Iterable[int]) -> int:
     return descending[quorum(len(descending)) - 1]
 
 
-def may_commit(entry_term: int, term: int) -> bool:
+def may_commit(entry_term: int | None, term: int) -> bool:
     """Return whether an entry may be committed by counting: only if it is of the leader's own term.
 
     Older entries are committed together with it (figure 8 of the Raft paper).

@@ -97,9 +97,9 @@ class State:
     def next_term(self) -> None:
         """Enter the known later term, which becomes durable before any message mentions it."""
         assert self.role is Role.CANDIDATE, f"a {self.role} entered term {self.known}"
-        if self.known > self.term:
-            self.term, self.voted_for = self.known, None
-            self.changes.append(Ballot(self.term, None))
+        assert self.known > self.term, f"term {self.known} after {self.term}"
+        self.term, self.voted_for = self.known, None
+        self.changes.append(Ballot(self.term, None))
 
     def cast(self, candidate: str) -> None:
         """Give the vote of this term. It becomes durable before any message mentions it."""

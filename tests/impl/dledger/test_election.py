@@ -4,11 +4,12 @@ Source: docs/reference/protocol/dledger.md. Method: one core whose random times 
 plays the other members.
 """
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.dledger.changes import Ballot, Reason, SteppedDown, Voted
 from mqproof.impl.dledger.codes import ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
@@ -426,3 +427,89 @@ def test_a_leader_that_is_asked_for_a_vote_of_a_later_term_steps_down() -> None:
     asked = VoteRequest("g", "n0", "n2", None, 2, ledger_end_index=9, ledger_end_term=1)
     core.handle(asked, 600.0)
     assert (core.state.role, core.state.term) == (Role.CANDIDATE, 2)
+
+
+# What a member records, and when.
+
+
+def test_every_vote_is_recorded_and_made_durable_once() -> None:
+    core = _core()
+    asked = VoteRequest("g", "n0", "n1", None, 1, ledger_end_index=-1, ledger_end_term=0)
+    core.handle(asked, 100.0)
+    assert core.take_changes() == [Ballot(1, "n1"), Voted("n1", 1, Vote.ACCEPT)]
+    core.handle(asked, 101.0)
+    assert core.take_changes() == [Voted("n1", 1, Vote.ACCEPT)]
+
+
+def test_the_own_vote_of_a_candidate_is_recorded() -> None:
+    core = _core()
+    core.tick(500.0)
+    assert core.take_changes() == [Ballot(1, "n0"), Voted("n0", 1, Vote.ACCEPT)]
+
+
+def test_a_step_down_names_its_term_and_reason_and_peer() -> None:
+    core, beats = _led()
+    core.take_changes()
+    core.answered(beats[0], HeartBeatResponse("g", "n0", "n1", None, 5, ResponseCode.EXPIRED_TERM), 600.0)
+    assert core.take_changes() == [SteppedDown(5, Reason.ANSWER, "n1"), Ballot(5, None)]
+    core.handle(HeartBeatRequest("g", "n0", "n2", "n2", 7), 700.0)
+    assert core.take_changes() == [SteppedDown(7, Reason.HEART_BEAT, "n2"), Ballot(7, None)]
+    core.handle(VoteRequest("g", "n0", "n1", None, 8, ledger_end_index=9, ledger_end_term=1), 800.0)
+    assert core.take_changes()[-2:] == [SteppedDown(8, Reason.VOTE, "n1"), Ballot(8, None)]
+
+
+def test_a_vote_that_arrives_after_another_member_was_elected_does_not_count() -> None:
+    core = _core()
+    core.tick(500.0)
+    asked = _votes(core, 500.0)
+    _heart_beat(core, "n2", 1, 600.0)
+    _vote(core, asked[0], Vote.ACCEPT, 601.0)
+    assert (core.state.role, core.state.leader) == (Role.FOLLOWER, "n2")
+
+
+def test_the_answer_of_a_stranger_to_a_heartbeat_confirms_nothing() -> None:
+    core, beats = _led()
+    core.answered(beats[0], HeartBeatResponse("g", "n0", "n9", None, 1), 501.0)
+    assert not core._election.leads(502.0)
+
+
+def test_a_paused_member_handles_a_heartbeat_before_its_own_times() -> None:
+    follower = _following()
+    late = 100 + 2 * GIVE_UP
+    assert _heart_beat(follower, "n1", 1, late) is ResponseCode.SUCCESS
+    assert (follower.state.role, follower.state.term) == (Role.FOLLOWER, 1)
+    candidate = _core()
+    candidate.handle(HeartBeatRequest("g", "n0", "n1", "n1", 1), 600.0)
+    assert candidate.state.role is Role.FOLLOWER
+    assert _votes(candidate, 600.0) == []
+
+
+def test_a_candidate_does_not_wait_for_a_leader() -> None:
+    core = _core()
+    assert _asked(core, "n2", 100.0, "n1") is Vote.REJECT_TERM_NOT_READY
+
+
+@pytest.mark.parametrize(("stand_at", "voted_at"), [(2600, 100), (2900, 400)])
+def test_each_vote_puts_off_the_own_candidature(stand_at: float, voted_at: float) -> None:
+    core = _core()
+    core.handle(VoteRequest("g", "n0", "n1", None, 1, ledger_end_index=-1, ledger_end_term=0), voted_at)
+    assert core.deadline() == stand_at
+
+
+@pytest.mark.parametrize(("members", "answers", "leads"), [(5, 1, False), (5, 2, True), (2, 1, True)])
+def test_a_quorum_of_the_group_confirms_a_leader(members: int, answers: int, leads: bool) -> None:
+    config = replace(CONFIG, members=tuple(f"n{number}" for number in range(members)))
+    core = _core(config=config)
+    core.tick(500.0)
+    for asked in _votes(core, 500.0):
+        _vote(core, asked, Vote.ACCEPT, 500.0)
+    for beat in _beats(core, 500.0)[:answers]:
+        _beaten(core, beat, 501.0)
+    assert core._election.leads(502.0) is leads
+
+
+def test_a_single_member_leads_without_answers() -> None:
+    core = _core(config=replace(CONFIG, members=("n0",)))
+    core.tick(500.0)
+    assert core.state.role is Role.LEADER
+    assert core._election.leads(1e9)

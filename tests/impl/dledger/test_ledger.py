@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
 
+import msgspec
 import pytest
 
 from mqproof.impl.dledger import ballot_file, entry_format
@@ -15,6 +16,7 @@ from mqproof.impl.dledger.rpc_bodies import NO_INDEX, NORMAL, Entry
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk, Step
 from mqproof.impl.store.errors import StoreError
+from tests.impl.left import no_open_file
 
 SMALL = LedgerConfig(data_segment_bytes=512, index_segment_bytes=32 * 8)
 
@@ -303,3 +305,123 @@ def test_a_cut_leaves_no_index_unit_of_cut_entries() -> None:
     assert ledger.index_from(written[10].pos) == 10
     assert [ledger.position_of(index) for index in (11, 12, 13)] == [ledger.read(n).pos for n in (11, 12, 13)]
     assert disk.open(f"/d/index/{8 * 32:020d}").read(14 % 8 * 32, 64) == bytes(64)
+
+
+# What a start reads.
+
+
+def _full_index(terms: tuple[int, ...]) -> tuple[SimulatedDisk, list[Entry]]:
+    """Return the disk of a closed ledger of more than three segments, with a complete index."""
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    written = [ledger.append(index, term, NORMAL, b"entry") for index, term in enumerate(terms)]
+    assert written[-1].pos >= 3 * 512
+    ledger.write_index()
+    ledger.close()
+    return disk, written
+
+
+TERMS = (1,) * 10 + (2,) * 30
+
+
+def _index_of(disk: SimulatedDisk, count: int) -> bytes:
+    data = b"".join(disk.open(f"/d/index/{name}").read(0, 256) for name in disk.names("/d/index"))
+    return data[: 32 * count]
+
+
+def test_a_start_takes_the_terms_of_early_entries_from_the_index_and_does_not_read_them() -> None:
+    disk, written = _full_index(TERMS)
+    disk.damage(f"/d/data/{0:020}", written[3].pos + 50, b"?")
+    ledger = Ledger(disk, "/d", SMALL)
+    terms = ledger.load()
+    assert [terms.at(index) for index in range(40)] == list(TERMS)
+    assert ledger.read(39) == written[39]
+    with pytest.raises(StoreError, match="checksum"):
+        ledger.read(3)
+
+
+@pytest.mark.parametrize("at", [3, 12])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"index": 30}, {"term": 7}, {"pos": 4096}, {"size": 49}, {"magic": 7}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_an_index_with_a_wrong_unit_is_written_again_from_the_data(at: int, wrong: dict[str, int]) -> None:
+    disk, written = _full_index(TERMS)
+    right = _index_of(disk, 40)
+    unit = entry_format.encode_unit(msgspec.structs.replace(written[at], **wrong))
+    disk.damage(f"/d/index/{at // 8 * 256:020}", at % 8 * 32, unit)
+    ledger = Ledger(disk, "/d", SMALL)
+    terms = ledger.load()
+    assert [terms.at(index) for index in range(40)] == list(TERMS)
+    assert _all(ledger) == written
+    assert _index_of(disk, 40) == right
+
+
+def test_a_start_syncs_what_it_found_and_the_index() -> None:
+    disk, _ = _full_index(TERMS)
+    for name in disk.names("/d/index"):
+        disk.remove(f"/d/index/{name}")
+    synced: list[str] = []
+    disk.on_step = lambda step: synced.append(step.path) if step.kind == "sync" else None
+    _ledger(disk)
+    assert {path.rsplit("/", 1)[0] for path in synced} >= {"/d/data", "/d/index"}
+    assert synced[-1].startswith("/d/index/")
+
+
+def test_a_start_walks_the_last_three_segments() -> None:
+    """Damage in them ends the ledger; an earlier entry is only read by its index."""
+    for back, whole in ((1, False), (2, False), (3, False), (4, True)):
+        disk, written = _full_index((1,) * 50)
+        segments = sorted({entry.pos // 512 for entry in written})
+        hit = next(entry for entry in written if entry.pos // 512 == segments[-back])
+        disk.damage(f"/d/data/{segments[-back] * 512:020}", hit.pos % 512 + 50, b"?")
+        assert (_ledger(disk).end_index == 49) is whole, back
+
+
+def test_a_closed_ledger_has_no_open_file() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    _fill(ledger, 20)
+    ledger.write_index()
+    assert {file.path.split("/")[2] for file in disk.opened} == {"data", "index"}
+    ledger.close()
+    no_open_file(disk)
+
+
+def test_the_position_of_an_entry_is_known_wherever_it_is() -> None:
+    disk = SimulatedDisk()
+    ledger, left = _expired(disk)
+    first = left[0]
+    assert ledger.end_of(first.index - 1) == ledger.end_of(-1) == first.pos
+    for entry in (first, left[-2], left[-1]):
+        assert ledger.end_of(entry.index) == entry.pos + entry.size
+    ledger._recent.clear()
+    assert [ledger.end_of(entry.index) for entry in left] == [entry.pos + entry.size for entry in left]
+    assert ledger.index_from(first.pos + 1) == first.index + 1
+    assert ledger.index_from(left[-1].pos + 1) == 40
+
+
+@pytest.mark.parametrize(
+    ("end_pos", "size", "place"),
+    [(0, 504, 0), (0, 505, None), (100, 404, 100), (100, 405, 512), (512, 504, 512), (1000, 16, 1000),
+     (1000, 17, 1024)],
+)  # fmt: skip
+def test_an_entry_leaves_room_for_a_filler_in_its_segment(end_pos: int, size: int, place: int | None) -> None:
+    assert _ledger(SimulatedDisk()).place_after(end_pos, size) == place
+
+
+def test_a_cut_before_the_first_entry_leaves_an_empty_ledger() -> None:
+    ledger = _ledger(SimulatedDisk())
+    _fill(ledger, 20)
+    ledger.cut(NO_INDEX)
+    assert (ledger.end_index, ledger.end_pos) == (-1, 0)
+    again = _fill(ledger, 2, term=2)
+    assert [entry.pos for entry in again] == [0, again[0].size]
+    assert _all(ledger) == again
+
+
+def test_a_cut_before_the_deleted_entries_is_refused() -> None:
+    ledger, left = _expired(SimulatedDisk())
+    with pytest.raises(StoreError, match=f"cut after 2, it begins at {left[0].index}"):
+        ledger.cut(2)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from mqproof.impl.dledger import node as node_module
 from mqproof.impl.dledger import wire
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
@@ -344,3 +345,110 @@ def test_three_nodes_on_sockets_and_files_commit_an_entry(tmp_path: Path) -> Non
         return codes
 
     assert asyncio.run(main()) == [ResponseCode.SUCCESS] * 5
+
+
+def test_a_refused_append_names_no_entry_and_is_not_in_the_event_log() -> None:
+    async def scenario(site: Site) -> None:
+        await site.append(b"one")
+        leader = await site.leader()
+        name = leader.config.self_id
+        follower = next(other for other in NAMES if other != name)
+        refused = await site.ask(follower, AppendRequest("g", follower, "client", body=b"no"))
+        for other in NAMES:
+            site.network.silence(site.addresses[other])
+        answered = [event for event in site.events if event.kind is Kind.SEND_ACK]
+        code, entry = await leader.append(b"lost?")
+        assert isinstance(refused, AppendResponse)
+        assert (refused.index, refused.pos) == (-1, -1)
+        assert (code, entry is None) == (ResponseCode.WAIT_QUORUM_ACK_TIMEOUT, False)
+        assert [event for event in site.events if event.kind is Kind.SEND_ACK] == answered
+        assert [event.attrs["index"] for event in answered] == ["1"]
+
+    _play(scenario)
+
+
+def test_an_append_that_is_not_committed_in_time_names_no_entry() -> None:
+    async def scenario(site: Site) -> Message:
+        leader = (await site.leader()).config.self_id
+        for other in NAMES:
+            if other != leader:
+                site.nodes[other].kill()
+        return await site.ask(leader, AppendRequest("g", leader, "client", body=b"lost?"))
+
+    answer = _play(scenario)
+    assert isinstance(answer, AppendResponse)
+    assert answer.code == ResponseCode.WAIT_QUORUM_ACK_TIMEOUT
+    assert (answer.index, answer.pos) == (-1, -1)
+
+
+def test_a_node_whose_disk_failed_serves_no_client() -> None:
+    async def scenario(site: Site) -> tuple[list[int], list[ResponseCode], bool]:
+        await site.append(b"one")
+        leader = await site.leader()
+        name = leader.config.self_id
+        read = GetRequest("g", name, "client", begin_index=1)
+        codes = [(await site.ask(name, read)).code]
+        leader.fail(OSError("the disk failed"))
+        leader.fail(OSError("another failure"))
+        codes.append((await site.ask(name, read)).code)
+        appended, _ = await leader.append(b"two")
+        assert str(leader.failure) == "the disk failed"
+        return codes, [appended, await leader.transfer_leadership()], leader.leads
+
+    codes, refused, leads = _play(scenario)
+    assert codes == [ResponseCode.SUCCESS, ResponseCode.NOT_LEADER]
+    assert refused == [ResponseCode.DISK_ERROR, ResponseCode.LEADER_NOT_READY]
+    assert not leads
+
+
+@pytest.mark.parametrize(
+    ("index", "code"),
+    [
+        (-1, ResponseCode.INDEX_OUT_OF_RANGE),
+        (0, ResponseCode.SUCCESS),
+        (1, ResponseCode.SUCCESS),
+        (2, ResponseCode.INDEX_OUT_OF_RANGE),
+    ],
+)
+def test_only_committed_entries_are_read(index: int, code: ResponseCode) -> None:
+    async def scenario(site: Site) -> Message:
+        await site.append(b"one")
+        leader = (await site.leader()).config.self_id
+        return await site.ask(leader, GetRequest("g", leader, "client", begin_index=index))
+
+    assert _play(scenario).code == code
+
+
+def test_a_deleted_entry_is_named_as_such() -> None:
+    async def scenario(site: Site) -> list[int]:
+        for _ in range(3):
+            await site.append(bytes(30_000))
+        leader = await site.leader()
+        name, ledger = leader.config.self_id, leader.ledger
+        ledger.data.detach_before(SMALL.data_segment_bytes).carry_out()
+        ledger.forget_deleted().carry_out()
+        return [
+            (await site.ask(name, GetRequest("g", name, "c", begin_index=index))).code for index in (2, 3)
+        ]
+
+    assert _play(scenario) == [ResponseCode.INDEX_LESS_THAN_LOCAL_BEGIN, ResponseCode.SUCCESS]
+
+
+def test_a_transfer_whose_answer_is_late_may_still_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a request that did not leave this member has certainly no effect."""
+    monkeypatch.setattr(node_module, "_RPC_S", 1.0)
+
+    async def scenario(site: Site) -> tuple[ResponseCode, ResponseCode, Role]:
+        await site.append(b"one")
+        leader = await site.leader()
+        to = next(name for name in NAMES if name != leader.config.self_id)
+        site.network.silence(site.addresses[to])
+        transfer = asyncio.create_task(leader.transfer_leadership(to))
+        await asyncio.sleep(2)
+        code, _ = await leader.append(b"two")
+        return code, await transfer, leader.role
+
+    code, transferred, role = _play(scenario)
+    assert code is ResponseCode.LEADER_TRANSFERRING
+    assert transferred is ResponseCode.TAKE_LEADERSHIP_FAILED
+    assert role is not Role.LEADER, "it steps down, because the member may lead"

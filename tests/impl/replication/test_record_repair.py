@@ -163,7 +163,8 @@ class _Peers:
     answers: dict[Address, bytes]
     asked: list[Address] = field(default_factory=list)
 
-    async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:  # noqa: ARG002
+    async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
+        assert timeout_s == 3
         self.asked.append(address)
         if (body := self.answers[address]) == b"silent":
             raise RemotingError("no answer")
@@ -203,6 +204,41 @@ def test_rounds_that_repair_nothing_become_rare_until_another_record_is_lost() -
     store.lost += _lost(2)[1:]
     _rounds(repair, 1)
     assert len(peers.asked) == 8
+
+
+def test_a_round_is_left_out_at_most_60_times() -> None:
+    repair, peers = _repair(_Store(_lost(1)), b"wrong")
+    rounds = []
+    for number in range(1, 200):
+        _rounds(repair, 1)
+        if len(peers.asked) > len(rounds):
+            rounds.append(number)
+    assert rounds == [1, 3, 7, 15, 31, 63, 124, 185]
+
+
+def test_a_repaired_record_ends_the_pause() -> None:
+    store = _Store(_lost(1))
+    repair, peers = _repair(store, b"wrong")
+    _rounds(repair, 8)
+    store.lost.clear()
+    _rounds(repair, 1)
+    store.lost += _lost(1)
+    _rounds(repair, 3)
+    assert len(peers.asked) == 3 + 2, "the pauses begin again with one round"
+    peers.answers = dict.fromkeys(peers.answers, b"right")
+    store.lost += _lost(3)[1:]
+    _rounds(repair, 1)
+    peers.answers = dict.fromkeys(peers.answers, b"wrong")
+    store.lost += _lost(1)
+    asked = len(peers.asked)
+    _rounds(repair, 1)
+    assert len(peers.asked) == asked + 1, "after a repair, the next round is not left out"
+
+
+def test_a_round_asks_for_16_records() -> None:
+    repair, peers = _repair(_Store(_lost(17)), b"wrong")
+    _rounds(repair, 1)
+    assert len(peers.asked) == 16
 
 
 def test_a_round_that_failed_is_repeated_at_once() -> None:

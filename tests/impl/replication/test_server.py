@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar, cast
 
 import pytest
 
@@ -81,6 +81,188 @@ async def connected(network: SimulatedNetwork, address: Address) -> Slave:
 
     await network.connect(address, opened)
     return made[0]
+
+
+class _Remote:
+    """A connection from any address, which records how it ends."""
+
+    def __init__(self, host: str) -> None:
+        self.remote = Address(host, 1)
+        self.written = bytearray()
+        self.ended = ""
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def abort(self) -> None:
+        self.ended = "aborted"
+
+    def close(self) -> None:
+        self.ended = "closed"
+
+
+def accepted(server: MasterServer, hosts: Iterable[str], *, acknowledge: bool = True) -> list[_Remote]:
+    """Let a slave connect from each of the hosts, and acknowledge a position."""
+    remotes = [_Remote(host) for host in hosts]
+    for remote in remotes:
+        sender = server._accept(cast(Connection, remote))
+        if acknowledge and not remote.ended:
+            for _ in range(2):
+                sender.received(write_position(0))
+    return remotes
+
+
+def test_64_slaves_have_a_place_and_the_next_one_is_refused_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(server: MasterServer, _: Connect) -> list[str]:
+        hosts = [f"10.0.0.{number}" for number in range(SLAVES_MAX)]
+        slaves = accepted(server, hosts)
+        caplog.clear()
+        (late,) = accepted(server, ["10.0.1.1"])
+        assert server.acks.slaves == len(server.slaves()) == SLAVES_MAX
+        return [*{slave.ended for slave in slaves}, late.ended]
+
+    with caplog.at_level(logging.WARNING):
+        assert play(scenario) == ["", "aborted"]
+    assert caplog.messages == ["refused a slave on 10.0.1.1: 64 slaves are connected"]
+
+
+def test_the_oldest_connection_without_an_acknowledgement_gives_its_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(server: MasterServer, _: Connect) -> list[str]:
+        accepted(server, [f"10.0.0.{number}" for number in range(SLAVES_MAX - 2)])
+        idle = accepted(server, ["10.0.1.1", "10.0.1.2"], acknowledge=False)
+        caplog.clear()
+        late = accepted(server, ["10.0.1.3"])
+        return [each.ended for each in (*idle, *late)]
+
+    with caplog.at_level(logging.WARNING):
+        assert play(scenario) == ["aborted", "", ""]
+    assert caplog.messages[0] == (
+        "closing the connection to a slave on 10.0.1.1:"
+        " it has acknowledged nothing, and another slave needs its place"
+    )
+
+
+def test_a_crowd_on_one_address_does_not_take_the_places_of_others() -> None:
+    async def scenario(server: MasterServer, _: Connect) -> tuple[list[str], list[str]]:
+        idle = accepted(server, ["10.0.1.1"], acknowledge=False)
+        crowd = accepted(server, ["10.0.0.1"] * (SLAVES_OF_ADDRESS_MAX + 1))
+        return [each.ended for each in idle], [each.ended for each in crowd]
+
+    idle, crowd = play(scenario)
+    assert idle == [""]
+    assert crowd == [""] * SLAVES_OF_ADDRESS_MAX + ["aborted"]
+
+
+@pytest.mark.parametrize(("at_s", "is_closed"), [(20, False), (21, True)])
+def test_a_connection_is_closed_after_20_seconds_without_a_report(at_s: float, is_closed: bool) -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> bool:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(at_s + 0.05)
+        return slave.is_closed
+
+    assert play(scenario) is is_closed
+
+
+@pytest.mark.parametrize(("at_s", "beats"), [(5, 0), (6, 1), (11, 1), (12, 2)])
+def test_a_heartbeat_is_sent_after_more_than_5_seconds(at_s: float, beats: int) -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> int:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(at_s + 0.05)
+        return sum(not transfer.body for transfer in slave.transfers())
+
+    assert play(scenario) == beats
+
+
+def test_a_slave_that_takes_nothing_gets_no_heartbeat_and_continues_when_it_does() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> list[int]:
+        slave = await connect()
+        (sender,) = server._senders
+        sender.write_paused()
+        slave.say(0)
+        await asyncio.sleep(11.5)
+        counts = [len(slave.transfers())]
+        sender.write_resumed()
+        await asyncio.sleep(1)
+        return [*counts, len(slave.transfers())]
+
+    assert play(scenario) == [0, 1]
+
+
+def test_the_log_says_that_a_slave_follows_and_that_it_has_left(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> str:
+        stranger = await connect()
+        slave = await connect()
+        for _number in range(3):
+            slave.say(0)
+            await asyncio.sleep(1)
+        for each in (slave, stranger):
+            each.connection.close()
+        await asyncio.sleep(1)
+        return str(slave.connection.local)
+
+    with caplog.at_level(logging.WARNING):
+        slave = play(scenario)
+    assert caplog.messages == [f"the slave {slave} follows", f"the slave {slave} has left"]
+
+
+def test_bytes_of_a_refused_slave_have_no_effect() -> None:
+    async def scenario(server: MasterServer, _: Connect) -> tuple[int, bytes]:
+        (remote,) = accepted(server, ["10.0.0.1"], acknowledge=False)
+        (sender,) = server._senders
+        sender.refuse("a test")
+        sender.received(write_position(0))
+        sender.wake()
+        await asyncio.sleep(1)
+        return server.acks.slaves, bytes(remote.written)
+
+    assert play(scenario) == (0, b"")
+
+
+@pytest.mark.parametrize(("ends", "how"), [("stop", "closed"), ("kill", "aborted")])
+def test_the_end_of_a_master_leaves_no_task_and_no_slave(ends: str, how: str) -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[str, bool]:
+        (remote,) = accepted(server, ["10.0.0.1"])
+        scan = server._scan
+        assert scan is not None
+        if ends == "stop":
+            await server.stop()
+        else:
+            server.kill()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        with pytest.raises(ConnectionRefusedError):
+            await connect()
+        return remote.ended, scan.done()
+
+    assert play(scenario) == (how, True)
+
+
+def test_the_rate_of_a_slave_is_that_of_the_bytes_sent_to_it() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[int, int]:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(12)
+        (state,) = server.slaves()
+        (transfer, *_) = slave.transfers()
+        return state.bytes_per_s, round((12 + len(transfer.body)) / 12)
+
+    rate, expected = play(scenario)
+    assert rate == expected > 0
+
+
+def test_a_master_serves_the_addresses_of_its_slaves() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[bool, bool]:
+        slave = await connect()
+        local = slave.connection.local
+        return server.serves(local), server.serves(Address(local.host, local.port + 1))
+
+    assert play(scenario) == (True, False)
 
 
 def test_a_silent_slave_is_disconnected_and_no_longer_counts() -> None:

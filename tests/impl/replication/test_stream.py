@@ -1,14 +1,20 @@
 """Tests the bytes of a replication connection: writing them, and reading them in chunks of any size."""
 
+import zlib
+
 import pytest
 
 from mqproof.impl.replication.stream import (
+    POSITION_MAX,
     TAKEN_BODY_BYTES_MAX,
     StreamError,
     Transfer,
     read_position,
+    read_proved_position,
     read_transfer,
+    tail_checksum,
     write_position,
+    write_proved_position,
     write_transfer,
 )
 
@@ -58,3 +64,52 @@ def test_negative_positions_are_refused() -> None:
         read_position(bytearray(b"\xff" * 8))
     with pytest.raises(StreamError, match="position -1"):
         read_transfer(bytearray(b"\xff" * 8 + bytes(4)))
+
+
+@pytest.mark.parametrize(("position", "is_possible"), [(POSITION_MAX, True), (POSITION_MAX + 1, False)])
+def test_a_position_is_at_most_2_to_the_62(position: int, is_possible: bool) -> None:
+    reads = (
+        lambda: read_position(bytearray(write_position(position))),
+        lambda: read_proved_position(bytearray(write_proved_position(position, 7))),
+        lambda: read_transfer(bytearray(write_transfer(Transfer(position, b"")))),
+    )
+    assert POSITION_MAX == 4_611_686_018_427_387_904
+    for read in reads:
+        if is_possible:
+            assert read() is not None
+        else:
+            with pytest.raises(StreamError, match=f"position {position}, 0 to {POSITION_MAX} expected"):
+                read()
+
+
+def test_the_largest_transfer_is_4_mib() -> None:
+    frame = bytearray(bytes(8) + (4 << 20).to_bytes(4, "big") + bytes(4 << 20))
+    assert read_transfer(frame[:-1]) is None
+    transfer = read_transfer(frame)
+    assert transfer is not None
+    assert len(transfer.body) == TAKEN_BODY_BYTES_MAX == 4 << 20
+
+
+def test_a_proved_position_may_arrive_byte_by_byte_and_later_bytes_stay() -> None:
+    buffer = bytearray()
+    for byte in write_proved_position(5, 0xFFFF_FFFF):
+        assert read_proved_position(buffer) is None
+        buffer.append(byte)
+    buffer += b"rest"
+    assert read_proved_position(buffer) == (5, 0xFFFF_FFFF)
+    assert buffer == b"rest"
+
+
+@pytest.mark.parametrize(
+    ("position", "start"),
+    [(1, 0), (1024, 0), (1025, 1), (4096, 3072), (4097, 4096), (4096 + 1025, 4097), (8192, 8192 - 1024)],
+)
+def test_a_proof_covers_1024_bytes_of_one_segment(position: int, start: int) -> None:
+    class Log:
+        log_segment_bytes = 4096
+
+        def log_read(self, at: int, size: int) -> bytes:
+            return b"%d,%d" % (at, size)
+
+    assert tail_checksum(Log(), position) == zlib.crc32(b"%d,%d" % (start, position - start))
+    assert tail_checksum(Log(), 0) == 0
