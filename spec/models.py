@@ -183,7 +183,7 @@ def _probe_module(module: str, question: Question) -> str:
     # cost little.
     report = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
     probes = [
-        f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {report.format(n=n)})"
+        f"    /\\ TLCGet({n}) \\/ {probe} \\/ (TLCSet({n}, TRUE) /\\ {report.format(n=n)})"
         for n, probe in enumerate(question.probes, start=1)
     ]
     seen = f"\\A n \\in 1..{len(question.probes)} : TLCGet(n)"

@@ -55,8 +55,8 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
     names = [*(plain(action, modules) for action in actions), *(claim.name for claim in claims)]
     waiting = (n for n, name in enumerate(names, start=1) if name.partition(":")[0] not in question.never)
     waited = ", ".join(map(str, waiting))
-    states = [f"    /\\ Claim_{n} => Noted({n})" for n, claim in numbered if not claim.of_steps]
-    steps = [f"    /\\ Claim_{n} => Noted({n})" for n, claim in numbered if claim.of_steps]
+    states = [_watching(n) for n, claim in numbered if not claim.of_steps]
+    steps = [_watching(n) for n, claim in numbered if claim.of_steps]
     lines = [f"---- MODULE {root} ----", f"EXTENDS {question.module}, {NOTES}"]
     lines += [f"Claim_{n} ==\n{claim.formula}" for n, claim in numbered]
     lines += [
@@ -89,7 +89,13 @@ def _note(modules: Mapping[str, Module], number: int, module: str) -> str:
     """Return the note of an action. An action counts as taken only if the step changes a variable."""
     variables = ", ".join(name for each in below(modules, module) for name in modules[each].variables)
     # Not a disjunction: TLC would take both branches.
-    return f"(IF <<{variables}>>' = <<{variables}>> THEN TRUE ELSE Noted({number}))"
+    unchanged = f"IF <<{variables}>>' = <<{variables}>> THEN TRUE ELSE Noted({number})"
+    return f"(IF IsNoted({number}) THEN TRUE ELSE {unchanged})"
+
+
+def _watching(number: int) -> str:
+    """Return the conjunct that notes a claim. TLC evaluates no claim again that was noted."""
+    return f"    /\\ IF IsNoted({number}) THEN TRUE ELSE Claim_{number} => Noted({number})"
 
 
 def _notes(count: int) -> str:
@@ -97,8 +103,9 @@ def _notes(count: int) -> str:
 LOCAL INSTANCE TLC
 LOCAL INSTANCE Naturals
 ASSUME \\A n \\in 1..{max(count, 1)} : TLCSet(n, FALSE)
-Noted(n) == IF TLCGet(n) THEN TRUE ELSE TLCSet(n, TRUE) /\\ PrintT(<<"noted", n>>)
-AllNoted(waited) == IF \\A n \\in waited : TLCGet(n) THEN TLCSet("exit", TRUE) ELSE TRUE
+IsNoted(n) == TLCGet(n)
+Noted(n) == TLCSet(n, TRUE) /\\ PrintT(<<"noted", n>>)
+AllNoted(waited) == IF \\A n \\in waited : IsNoted(n) THEN TLCSet("exit", TRUE) ELSE TRUE
 ====
 """
 

@@ -96,13 +96,13 @@ Retry(m) == answer[m] = "unknown" /\ SendAgain(m)
 \* more often than it was sent.
 Store(longer) ==
     /\ serving
+    /\ UNCHANGED <<seen, committed, promise, serving>>
     /\ \A q \in Queues : IsPrefix(queue[q], longer[q])
     /\ queue' = longer
     /\ LET fresh == {m \in Messages : answer[m] = "unsent" /\ Stored(m, longer)}
        IN  /\ answer' = [m \in Messages |-> IF m \in fresh THEN "waiting" ELSE answer[m]]
            /\ sends' = [m \in Messages |-> IF m \in fresh THEN 1 ELSE sends[m]]
     /\ \A m \in Messages : Copies(m, longer) <= sends'[m]
-    /\ UNCHANGED <<seen, committed, promise, serving>>
 
 Acknowledge(m) ==
     /\ serving
@@ -163,6 +163,7 @@ Keeps(queues) ==
 \* the guarantee ends the promise.
 Fault(answers, kept, offsets, stands, serves) ==
     /\ serves => serving /\ offsets = committed
+    /\ UNCHANGED <<sends, seen>>
     /\ serving' = serves
     /\ stands => promise /\ Keeps(kept)
     /\ promise' = stands
@@ -172,7 +173,6 @@ Fault(answers, kept, offsets, stands, serves) ==
     /\ queue' = kept
     /\ \A q \in Queues : offsets[q] <= committed[q]
     /\ committed' = offsets
-    /\ UNCHANGED <<sends, seen>>
 
 (* The parts of a fault, one at a time *)
 

@@ -120,7 +120,7 @@ VARIABLE network   \* messages in flight
 Links == [source : Nodes, target : Nodes]
 NetworkOK ==
     \A m \in network :
-        /\ {m.source, m.target} \subseteq Nodes /\ m.term \in Nat
+        /\ m.source \in Nodes /\ m.target \in Nodes /\ m.term \in Nat
         /\ \/ m.kind = "VOTE" /\ m.endIndex \in Nat /\ m.endTerm \in Nat
            \/ m.kind = "HEART_BEAT"
            \/ m.kind = "PUSH" /\ m.index \in Nat \ {0} /\ m.prevTerm \in Nat /\ m.entry \in Entries
@@ -254,13 +254,14 @@ RequestVotes(n) ==
 \* does not occur here.
 VoteResult(m) ==
     LET n == m.target
-    IN  IF m.endTerm < EndTerm(log[n]) THEN "REJECT_EXPIRED_LEDGER_TERM"
-        ELSE IF ~UpToDate(m.endTerm, m.endIndex, EndTerm(log[n]), Len(log[n])) THEN "REJECT_SMALL_LEDGER_END_INDEX"
+        endTerm == EndTerm(log[n])
+    IN  IF m.endTerm < endTerm THEN "REJECT_EXPIRED_LEDGER_TERM"
+        ELSE IF ~UpToDate(m.endTerm, m.endIndex, endTerm, Len(log[n])) THEN "REJECT_SMALL_LEDGER_END_INDEX"
         ELSE IF m.term < term[n] THEN "REJECT_EXPIRED_VOTE_TERM"
         ELSE IF m.term = term[n] /\ votedFor[n] \notin {None, m.source}
             THEN IF leader[n] # None THEN "REJECT_ALREADY_HAS_LEADER" ELSE "REJECT_ALREADY_VOTED"
         ELSE IF m.term > term[n] THEN "REJECT_TERM_NOT_READY"
-        ELSE IF m.term < EndTerm(log[n]) THEN "REJECT_TERM_SMALL_THAN_LEDGER"
+        ELSE IF m.term < endTerm THEN "REJECT_TERM_SMALL_THAN_LEDGER"
         ELSE "ACCEPT"
 
 \* A voter behind the candidate's term gives up its role. Each answer contains the voter's term. A candidate
@@ -275,6 +276,7 @@ HandleVote(m) ==
         heard == [answers EXCEPT ![candidate] =
                       IF learns THEN NoAnswers ELSE IF waits THEN [@ EXCEPT ![voter] = result] ELSE @]
     IN  /\ m.kind = "VOTE" /\ Up(voter) /\ Arrives(m)
+        /\ ~waits /\ ~behind => result = "ACCEPT" \* otherwise nothing changes
         /\ role' = IF behind THEN [role EXCEPT ![voter] = "CANDIDATE"] ELSE role
         /\ leader' = IF behind THEN [leader EXCEPT ![voter] = None] ELSE leader
         /\ watermark' = IF behind THEN [watermark EXCEPT ![voter] = Zero] ELSE watermark

@@ -31,9 +31,9 @@ MCStand(n) ==
 
 MCServe == \E m \in Messages : Fail(m) \/ (\E n \in Nodes : AppendEntry(n, m) \/ MCRefuse(n, m) \/ Acknowledge(n, m))
 
-MCFault ==
-    \/ \E n \in Nodes : \E kept \in 0..Len(log[n]) : MCCrash(n, kept)
-    \/ \E m \in network : MCLose(m)
+MCFault == \* the limits come first, so that TLC tries nothing beyond them
+    \/ faults.crashes < MaxCrashes /\ \E n \in Nodes : \E kept \in 0..Len(log[n]) : MCCrash(n, kept)
+    \/ faults.losses < MaxLosses /\ \E m \in network : MCLose(m)
 
 MCNext ==
     \/ \E m \in network : Receive(m)
@@ -126,8 +126,11 @@ Abstract == INSTANCE Delivery WITH
     promise <- TRUE,
     serving <- TRUE
 
+abstracted == <<answer, log, committed>> \* the variables that Abstract is computed from
+
 \* UNCHANGED comes first only because it takes TLC less time: most steps change nothing of Delivery.
-RefinesDelivery == Abstract!Init /\ [][UNCHANGED Abstract!vars \/ Abstract!Next]_Abstract!vars
+RefinesDelivery ==
+    Abstract!Init /\ [][UNCHANGED abstracted \/ UNCHANGED Abstract!vars \/ Abstract!Next]_Abstract!vars
 
 (* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoAnswer(status) == \A m \in Messages : answer[m] # status
