@@ -18,7 +18,7 @@ from mqproof.report.model import Table, Verdict
 PLAIN_EXAMPLES: Final = 10
 """The number of examples before the first scenario."""
 MISSING_SHOWN: Final = 10
-TRIES_MAX: Final = 4
+TRIES_MAX: Final = 8
 """The number of scenarios that try to meet a pair. A pair that none of them meets stays missing."""
 
 

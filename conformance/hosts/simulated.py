@@ -128,6 +128,9 @@ class Fsync:
             elif not done.done():  # otherwise the waiting task has ended
                 try:
                     result = function()
+                except KeyboardInterrupt:  # SIGTERM, Ctrl-C or a limit of time: no failure of the disk
+                    done.cancel()
+                    raise
                 except BaseException as error:  # also a simulated crash: the caller handles it
                     done.set_exception(error)
                 else:

@@ -1,11 +1,13 @@
 """Simulated machines: their processes start and stop one after the other."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 import pytest
 
-from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Fsync, Setup
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.errors import StoreError
@@ -86,3 +88,21 @@ def test_a_paused_broker_is_silent_and_killed_at_once() -> None:
         assert await cluster.until(cluster.has_caught_up, 60)
 
     _play(scenario)
+
+
+def test_an_interrupt_in_a_disk_call_is_no_failure_of_the_disk() -> None:
+    """SIGTERM and Ctrl-C raise KeyboardInterrupt in whatever code runs."""
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    async def ignores_the_result() -> None:
+        _ = Fsync(random.Random(0))(interrupted)
+        await asyncio.sleep(1)
+
+    with closing(SimulatedLoop()) as loop:
+        task = loop.create_task(ignores_the_result())
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(task)
+        task.cancel()
+        loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
