@@ -1,9 +1,9 @@
 """The measurements of a benchmark, and whether a later run is slower than the noise explains.
 
 A benchmark writes them into its JSON, beside its own keys: `benchmark` (the command), `date`, `machine`,
-`baseline` (the side that is not ours, or null) and `rows`. A row's name ends in its unit, as in
-"64 outstanding: sends/s". A larger value is better if the unit ends in "/s", and worse otherwise. The
-description of the keys is in docs/reference/benchmarks.md, "The result files".
+`version` (of mqproof), `baseline` (the side that is not ours, or null) and `rows`. A row's name ends in its
+unit, as in "64 outstanding: sends/s". A larger value is better if the unit ends in "/s", and worse
+otherwise. The description of the keys is in docs/reference/benchmarks.md, "The result files".
 """
 
 import json
@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -60,6 +61,8 @@ class Measurements(msgspec.Struct, frozen=True):
     machine: _Name
     rows: Annotated[tuple[Row, ...], msgspec.Meta(min_length=1, max_length=1000)]
     baseline: _Name | None = None
+    version: _Name | None = None
+    """The version of mqproof; None in results that are older than this key."""
 
 
 def described(
@@ -72,6 +75,7 @@ def described(
         "benchmark": benchmark,
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "version": version("mqproof"),
         "baseline": baseline,
         "rows": [
             {
@@ -245,7 +249,8 @@ def table(measured: Measurements) -> Table:
         for row in measured.rows
         for name, side in row.sides.items()
     )
-    title = f"{measured.benchmark}: {measured.date}, {measured.machine}"
+    product = f"mqproof {measured.version}, " if measured.version else ""
+    title = f"{measured.benchmark}: {product}{measured.date}, {measured.machine}"
     return Table(title, columns, rows)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import mqproof
 from mqproof.report.measurements import (
     Measurements,
     MeasurementsError,
@@ -110,6 +111,15 @@ def test_a_file_that_is_no_result_is_refused_by_its_name(tmp_path: Path, text: s
         read(tmp_path / "other.json")
 
 
+def test_a_result_that_is_older_than_the_key_of_the_version_is_read(tmp_path: Path) -> None:
+    result = described("bench broker", [(RATE, {"mqproof": [1.0]})])
+    del result["version"]
+    write(tmp_path / "old.json", result)
+    old = read(tmp_path / "old.json")
+    assert old.version is None
+    assert table(old).title == f"bench broker: {old.date}, {old.machine}"
+
+
 def test_a_missing_file_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(MeasurementsError, match=r"missing\.json: No such file"):
         read(tmp_path / "missing.json")
@@ -120,7 +130,7 @@ def test_a_table_has_medians_ranges_and_ratios(tmp_path: Path) -> None:
         tmp_path, {SECONDS: {"mqproof": [2, 1, 3], "Apache": [4, 4, 4]}}, "Apache", date="2026-11-01"
     )
     found = table(measured)
-    assert found.title.startswith("bench broker: 2026-11-01, ")
+    assert found.title.startswith(f"bench broker: mqproof {mqproof.__version__}, 2026-11-01, ")
     assert found.columns[-1] == "ratio to Apache"
     assert found.rows == (
         (SECONDS, "mqproof", "2", "1", "3", "3", "2.00"),
