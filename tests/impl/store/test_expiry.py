@@ -146,6 +146,11 @@ def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again(
     clean(site)
     result = result_of(site.store.put(message("no")))
     assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the disk is nearly full")
+    is_full = [site.store.is_disk_full]
+    site.store.failure = "the disk failed"
+    is_full.append(site.store.is_disk_full)
+    assert is_full == [True, False], "after a failure, messages are not refused for now, but for good"
+    site.store.failure = ""
     site.simulated_disk.room = Space(100, 10)
     clean(site)
     clean(site)

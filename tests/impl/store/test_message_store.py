@@ -876,7 +876,10 @@ def test_a_message_without_a_queue_offset_is_stored_with_offset_0() -> None:
     site.open()
     site.append("a", "b")
     prepared = site.store.append(structs.replace(message("half"), sys_flag=0x4))
+    site.store.dispatch()
     assert (prepared.queue_offset, prepared.queued) == (0, False)
     data = site.store.record_at(prepared.commit_offset)
     assert data is not None
     assert record.decode(data).queue_offset == 0
+    assert site.store.find("T", "half", 9, 0, 1 << 62) == [data]
+    assert len(site.store.damage) == 0

@@ -341,3 +341,13 @@ def test_an_index_file_whose_size_cannot_be_synced_is_closed() -> None:
         index.add([("T", ["k"], 0, 1000)], 100)
     no_open_file(disk)
     assert len(index) == 0
+
+
+def test_records_that_are_indexed_already_are_passed_over() -> None:
+    index = Index(SimulatedDisk(), "index", SHAPE)
+    index.load(None, 0, abnormal=False)
+    records = [("T", [f"k{number}"], 100 * number, 1000) for number in range(4)]
+    index.add(records[:2], 200)
+    index.add(records, 400)
+    (file,) = list(index)
+    assert [entry.commit_offset for entry in file.entries()] == [0, 100, 200, 300]
