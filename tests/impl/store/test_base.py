@@ -340,3 +340,10 @@ def test_a_stopped_store_is_not_writable_and_has_answered_its_puts(wait: bool) -
     assert result.status is (PutStatus.SLAVE_NOT_AVAILABLE if wait else PutStatus.PUT_OK)
     assert result.queue_offset == 0
     assert not site.store.writable
+
+
+def test_only_a_store_that_accepts_puts_knows_the_end_of_the_log() -> None:
+    store = _opened().store
+    has_all = [store.has_all]
+    store.refusal = "this is a slave"
+    assert [*has_all, store.has_all] == [True, False]

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from msgspec import structs
 
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.immediate import result_of
@@ -883,3 +883,95 @@ def test_a_message_without_a_queue_offset_is_stored_with_offset_0() -> None:
     assert record.decode(data).queue_offset == 0
     assert site.store.find("T", "half", 9, 0, 1 << 62) == [data]
     assert len(site.store.damage) == 0
+
+
+# -- the records of a master
+
+
+def _records(*names: str) -> list[tuple[bytes, StoredMessage]]:
+    """Return the records of a master that has these messages."""
+    master = Site()
+    master.open()
+    master.append(*names)
+    return [
+        (master.store.log_read(stored.commit_offset, stored.size), stored)
+        for _, stored in master.store._log.scan(0)
+        if stored is not None
+    ]
+
+
+def test_a_slave_whose_log_begins_later_begins_its_queues_later() -> None:
+    *_, sixth, seventh = records = _records(*"abcdefg")
+    first_of_segment = next(each for each in records if each[1].commit_offset == 512)
+    slave = Site()
+    slave.open()
+    slave.store.append_replicated([first_of_segment])
+    offset = first_of_segment[1].queue_offset
+    assert 0 < offset < sixth[1].queue_offset
+    assert (slave.store.log_begin, slave.store.min_offset("T", 0)) == (512, offset)
+    slave.store.append_replicated([sixth, seventh][-(6 - offset) :])
+    assert slave.store.max_offset("T", 0) == 7
+    assert [event.msg_id for event in slave.events if event.kind is Kind.APPEND] == [*"abcdefg"[offset:]]
+
+
+def test_a_slave_that_lacks_an_entry_becomes_read_only() -> None:
+    first, _, third = _records("a", "b", "c")
+    slave = Site()
+    slave.open()
+    slave.store.append_replicated([first])
+    with pytest.raises(OSError, match="entry 2 would leave a gap"):
+        slave.store.append_replicated([third])
+    assert "entry 2 would leave a gap" in slave.store.failure
+    with pytest.raises(OSError, match="entry 2 would leave a gap"):
+        slave.store.append_replicated([third])
+
+
+def test_a_disk_that_fails_makes_a_slave_read_only() -> None:
+    slave = Site()
+    slave.open()
+    slave.simulated_disk.on_step = _refuse("write", "commitlog")
+    with pytest.raises(OSError, match="Input/output error"):
+        slave.store.append_replicated(_records("a"))
+    assert "Input/output error" in slave.store.failure
+
+
+def test_a_store_that_is_not_started_takes_no_records_of_a_master() -> None:
+    slave = Site()
+    slave.made().load()
+    with pytest.raises(OSError, match="the store is not started, or its disk is nearly full"):
+        slave.store.append_replicated(_records("a"))
+    assert slave.store.log_end == 0
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+def test_a_slave_shows_records_when_they_are_as_durable_as_its_flush_mode_says(mode: FlushMode) -> None:
+    slave = Site(replace(SMALL, flush_mode=mode))
+    slave.open()
+    slave.store.append_replicated(_records("a"))
+    is_sync = mode is FlushMode.SYNC_FLUSH
+    assert slave.store._flusher.wanted.is_set() is is_sync
+    assert slave.store.max_offset("T", 0) == (not is_sync)
+    result_of(slave.store.flush_log())
+    assert bodies(slave.store) == ["a"]
+
+
+def test_deletions_that_cannot_be_adjusted_to_the_log_refuse_the_start() -> None:
+    site = Site()
+    site.open()
+    site.append("a")
+    site.store.delete_topic("T")
+    site.simulated_disk.lose_power()
+    site.made().load()
+    site.simulated_disk.on_step = _refuse("write", "deletedTopics")
+    with pytest.raises(StoreError, match=r"store/config/deletedTopics.json: .*Input/output error"):
+        site.store.begin()
+
+
+def test_a_topic_whose_queue_cannot_be_removed_makes_the_store_read_only() -> None:
+    site = Site()
+    site.open()
+    site.append("a")
+    site.simulated_disk.on_step = _refuse("remove", "consumequeue")
+    with pytest.raises(OSError, match="Input/output error"):
+        site.store.delete_topic("T")
+    assert "Input/output error" in site.store.failure

@@ -320,3 +320,11 @@ def test_a_record_that_ends_before_or_inside_a_length_is_refused_by_name(size: i
     at = 93 if size == 93 else 95
     with pytest.raises(RecordError, match=f"record of {size} bytes ends inside a length at {at}"):
         record.decode(data)
+
+
+def test_the_values_are_read_behind_a_topic_of_any_length() -> None:
+    """Other brokers may store topics that this one refuses."""
+    data = _placed(Message("x" * 255, b"body", {"TAGS": "A"}))
+    at = data.index(b"\0\xff" + b"x" * 255)
+    longer = data[:at] + (513).to_bytes(2, "big") + b"x" * 513 + data[at + 257 :]
+    assert record.property_values(longer, [record.property_marker("TAGS")]) == (b"A",)
