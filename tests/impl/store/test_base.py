@@ -5,6 +5,7 @@ Source: docs/reference/protocol/storing.md and recovery.md.
 
 import asyncio
 import errno
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -347,3 +348,21 @@ def test_only_a_store_that_accepts_puts_knows_the_end_of_the_log() -> None:
     has_all = [store.has_all]
     store.refusal = "this is a slave"
     assert [*has_all, store.has_all] == [True, False]
+
+
+@pytest.mark.parametrize(("commit_offset", "begin"), [(100, 52), (48, 0), (0, 0)])
+def test_a_scan_of_records_begins_before_the_header_of_the_first_one(
+    commit_offset: int, begin: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the log of a group, each record has a header."""
+    store = _opened().store
+    begins: list[int] = []
+
+    def scan(position: int) -> Iterator[tuple[int, None]]:
+        begins.append(position)
+        return iter(())
+
+    monkeypatch.setattr(store._log, "header_bytes", 48)
+    monkeypatch.setattr(store._log, "scan", scan)
+    assert list(store.records_from(commit_offset)) == []
+    assert begins == [begin]

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from msgspec import structs
 
-from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.message import Batch, Message, StoredMessage
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.immediate import result_of
@@ -189,7 +189,7 @@ def test_an_illegal_message_is_refused_and_takes_no_offset(bad: Message, reason:
     assert (result.status, result.queue_offset, result.commit_offset) == (PutStatus.MESSAGE_ILLEGAL, -1, -1)
     assert reason in result.reason
     assert store.log_end == 0
-    assert result_of(store.put(message("good"))).queue_offset == 0
+    assert result_of(store.put(Message("T", b"x" * 100))).queue_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -820,6 +820,28 @@ def test_the_store_works_on_the_real_disk_and_event_loop(mode: FlushMode, tmp_pa
     site.close()
 
 
+@pytest.mark.parametrize("mode", FlushMode)
+@pytest.mark.parametrize("has_index", [False, True])
+def test_after_a_clean_stop_a_start_has_nothing_to_recover(mode: FlushMode, has_index: bool) -> None:
+    site = Site(replace(SMALL, flush_mode=mode, index_enabled=has_index))
+    site.open()
+    site.append("a", "b")
+    site.close()
+    site.reopen_after_power_loss()
+    recovery = site.recovery
+    assert (recovery.abnormal, recovery.truncated_bytes, recovery.redispatched) == (False, 0, 0)
+    assert recovery.scanned_from > 0
+    assert bodies(site.store) == ["a", "b"]
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+def test_a_queue_is_taken_up_to_its_last_message_whether_it_is_durable_or_not(mode: FlushMode) -> None:
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+    site.append("a", "b", queue_id=3)
+    assert [site.store.taken_end("T", queue_id) for queue_id in (0, 3)] == [0, 2]
+
+
 # -- the end of a simulated process
 
 
@@ -975,3 +997,16 @@ def test_a_topic_whose_queue_cannot_be_removed_makes_the_store_read_only() -> No
     with pytest.raises(OSError, match="Input/output error"):
         site.store.delete_topic("T")
     assert "Input/output error" in site.store.failure
+
+
+def test_a_batch_is_stored_like_its_messages_alone() -> None:
+    messages = [message(name, 3, TAGS="A") for name in ("a", "b", "c")]
+    logs = []
+    for together in (True, False):
+        site = Site()
+        site.open()
+        for each in [Batch(messages)] if together else [[one] for one in messages]:
+            site.store.append_batch(each)
+        logs.append(site.store.log_read(0, 512))
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 300

@@ -286,3 +286,12 @@ def test_only_the_magic_makes_the_rest_of_a_segment_a_filler() -> None:
     assert _scanned(again) == [(SIZE, b"aaaa"), (2 * SIZE, b"bbbb")], "this may be the end of the log"
     assert [end for end, _ in _scanned(log)] == [SIZE, 2 * SIZE, 2 * SIZE + 8, 3 * SIZE + 8]
     assert reported == [(2 * SIZE, 2 * SIZE + 8)]
+
+
+def test_an_altered_size_does_not_hide_records_behind_the_known_end() -> None:
+    log = _log()
+    _append(log, b"aaaa", b"bbbb", b"cccc")
+    _alter(log, 0, (2 * SIZE).to_bytes(4, "big"))
+    again = CommitLog(log.segments)
+    again.known_end = SIZE
+    assert _scanned(again) == [(SIZE, None), (2 * SIZE, b"bbbb"), (3 * SIZE, b"cccc")]
