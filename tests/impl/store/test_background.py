@@ -26,10 +26,10 @@ class _Flusher:
 def _worked(
     config: StoreConfig, seconds: float, unflushed_bytes: int = 0, *, stops: bool = True
 ) -> dict[str, list[float]]:
-    """Return the times in milliseconds at which each task worked."""
+    """Return the times in milliseconds at which each task worked; stop them once more, in another loop."""
     times: dict[str, list[float]] = defaultdict(list)
 
-    async def main() -> None:
+    async def main() -> BackgroundTasks:
         loop = asyncio.get_running_loop()
 
         def noted(name: str) -> Callable[[], Awaitable[None]]:
@@ -54,8 +54,10 @@ def _worked(
         else:
             tasks.kill()
         await asyncio.sleep(60)
+        return tasks
 
-    run_simulated(main(), SimulatedLoop())
+    tasks = run_simulated(main(), SimulatedLoop())
+    run_simulated(tasks.stop(), SimulatedLoop())
     return times
 
 

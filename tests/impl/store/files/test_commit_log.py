@@ -295,3 +295,17 @@ def test_an_altered_size_does_not_hide_records_behind_the_known_end() -> None:
     again = CommitLog(log.segments)
     again.known_end = SIZE
     assert _scanned(again) == [(SIZE, None), (2 * SIZE, b"bbbb"), (3 * SIZE, b"cccc")]
+
+
+@pytest.mark.parametrize("size", [b"\0\0\0\0", SIZE.to_bytes(4, "big")])
+def test_damage_ends_at_the_filler_behind_it(size: bytes) -> None:
+    log = _log(2 * SIZE + record.FILLER_BYTES)
+    _append(log, b"aaaa", b"bbbb", b"cccc")
+    _alter(log, SIZE, size)
+    _alter(log, SIZE + 88, NOISE)
+    assert _scanned(log) == [
+        (SIZE, b"aaaa"),
+        (2 * SIZE, None),
+        (2 * SIZE + 8, None),
+        (3 * SIZE + 8, b"cccc"),
+    ]

@@ -351,3 +351,17 @@ def test_records_that_are_indexed_already_are_passed_over() -> None:
     index.add(records, 400)
     (file,) = list(index)
     assert [entry.commit_offset for entry in file.entries()] == [0, 100, 200, 300]
+
+
+def test_a_new_file_is_not_read() -> None:
+    """Its slots are all zero: 20 MB with the default settings."""
+    disk = SimulatedDisk()
+    file = _file(disk)
+    reads: list[str] = []
+    disk.on_read = reads.append
+    file.put([(7, 100, 1000)])
+    file.put([(8, 200, 1000)])
+    assert reads == []
+    file.finish()
+    file.put([(9, 300, 1000)])
+    assert reads == [PATH]
