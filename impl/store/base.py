@@ -388,8 +388,8 @@ class Store(ABC):
             return None
         # Clients choose the offset, and a client may have written the bytes there that would be read as a
         # size.
-        size, magic = record.peek(self._log.read(commit_offset, 8))
-        if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
+        size, _ = record.peek(self._log.read(commit_offset, 8))
+        if size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
             return None
         data = self._log.read(commit_offset, size)
         stored = self._log.decode(data, commit_offset)

@@ -174,9 +174,12 @@ class CheckpointWriter:
         self._written = replace(self._written, queue_count=None)
 
     def allows_to_forget(self, begin: int) -> bool:
-        """Return whether the file's count covers no entry of a record before the commit offset."""
+        """Return whether the file's count covers no entry of a record before the commit offset, above 0.
+
+        DISTRUST begins at 0.
+        """
         count = self._written.queue_count
-        return count is not None and count != DISTRUST and count.begin >= begin
+        return count is not None and count.begin >= begin
 
     def allows_to_remove(self, begin: int) -> bool:
         """Return whether no start would miss the segments of the log before the commit offset."""

@@ -172,7 +172,7 @@ class CommitLog:
     def next_whole(self, position: int) -> int | None:
         """Return the commit offset of the next record after these bytes, which are none; None without one."""
         limit = self.segments.capacity_end
-        found = self._next_whole(position, limit) if position < limit else limit
+        found = self._next_whole(position, limit)
         return found if found < limit else None
 
     def _is_filler(self, position: int, size: int, magic: int) -> bool:

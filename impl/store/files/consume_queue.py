@@ -71,7 +71,7 @@ class ConsumeQueue:
         Raises:
             QueueGapError: entries beside it are missing. OSError: the disk failed.
         """
-        changed = queue_offset >= self.end or self.units(queue_offset, 1) != [unit]
+        changed = self.units(queue_offset, 1) != [unit]
         self.write(queue_offset, [unit])
         self.end = max(self.end, queue_offset + 1)
         return changed

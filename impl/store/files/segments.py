@@ -226,10 +226,7 @@ class SegmentedFile:
         return file
 
     def _remove(self, start: int) -> None:
-        file = self._segments.pop(start)
-        file.close()
-        if file is self._size_in_doubt:
-            self._size_in_doubt = None
+        self._segments.pop(start).close()
         self._unsynced.discard(start)
         self._disk.remove(self._path(start))
         self._names_changed = True

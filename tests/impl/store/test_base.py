@@ -5,6 +5,7 @@ Source: docs/reference/protocol/storing.md and recovery.md.
 
 import asyncio
 import errno
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -340,3 +341,28 @@ def test_a_stopped_store_is_not_writable_and_has_answered_its_puts(wait: bool) -
     assert result.status is (PutStatus.SLAVE_NOT_AVAILABLE if wait else PutStatus.PUT_OK)
     assert result.queue_offset == 0
     assert not site.store.writable
+
+
+def test_only_a_store_that_accepts_puts_knows_the_end_of_the_log() -> None:
+    store = _opened().store
+    has_all = [store.has_all]
+    store.refusal = "this is a slave"
+    assert [*has_all, store.has_all] == [True, False]
+
+
+@pytest.mark.parametrize(("commit_offset", "begin"), [(100, 52), (48, 0), (0, 0)])
+def test_a_scan_of_records_begins_before_the_header_of_the_first_one(
+    commit_offset: int, begin: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the log of a group, each record has a header."""
+    store = _opened().store
+    begins: list[int] = []
+
+    def scan(position: int) -> Iterator[tuple[int, None]]:
+        begins.append(position)
+        return iter(())
+
+    monkeypatch.setattr(store._log, "header_bytes", 48)
+    monkeypatch.setattr(store._log, "scan", scan)
+    assert list(store.records_from(commit_offset)) == []
+    assert begins == [begin]

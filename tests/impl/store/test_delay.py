@@ -7,7 +7,15 @@ import pytest
 from msgspec import structs
 
 from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_PREPARED, Message
-from mqproof.impl.store.delay import LEVELS, SCHEDULE_TOPIC, due, parse_levels, scheduled, unit_code
+from mqproof.impl.store.delay import (
+    LEVELS,
+    SCHEDULE_TOPIC,
+    due,
+    parse_levels,
+    scheduled,
+    show_levels,
+    unit_code,
+)
 from mqproof.spec.events import Kind
 from tests.impl.store.site import Site, message
 
@@ -118,3 +126,20 @@ def test_store_time_follows_the_clock_once_it_is_right_again() -> None:
     site.append("b")
     site.clock.advance_ms(3_600_001)
     assert store.now_ms() == last.store_timestamp_ms + 1
+
+
+def test_levels_are_shown_in_seconds() -> None:
+    assert show_levels(parse_levels("1s 5m 2h 1d")) == "1s 300s 7200s 86400s"
+
+
+def test_an_event_log_may_record_the_properties_of_a_message() -> None:
+    site = Site()
+    store = site.open()
+    assert store._events is not None
+    for records in (False, True):
+        store._events.records_properties = records
+        store.append(message("a", KEYS="k"))
+    _, plain, full = site.events
+    size = str(len(store.record_at(0) or b""))
+    assert plain.attrs == {"size": size}
+    assert full.attrs == {"size": size, "properties": '{"UNIQ_KEY":"a","KEYS":"k"}'}

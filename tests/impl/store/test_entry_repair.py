@@ -439,3 +439,26 @@ def test_1000_entries_on_one_side_are_examined_for_a_sound_one(
     site.store.dispatch()
     _queue(site).write(1002 - wrong, [WRONG] * wrong)
     assert _body(site, 1001) == found
+
+
+def test_the_due_time_in_an_entry_of_a_waiting_message_is_compared_too() -> None:
+    site = Site(LARGE)
+    site.open()
+    for number in range(3):
+        site.store.append(message(f"m{number}", topic=SCHEDULE_TOPIC, DELAY="1"))
+    site.store.dispatch()
+    queue = _queue(site, SCHEDULE_TOPIC)
+    (unit,) = queue.units(1, 1)
+    queue.write(1, [unit._replace(tags_code=unit.tags_code + 1)])
+    assert site.store.unit(SCHEDULE_TOPIC, 0, 1) == unit
+    assert queue.units(1, 1) == [unit]
+
+
+def test_entries_behind_sound_ones_are_repaired_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sound ones were too far away to be examined."""
+    monkeypatch.setattr(entry_repair, "_NEIGHBOURS_MAX", 1)
+    site = _written()
+    _queue(site).write(1, [WRONG, WRONG, WRONG])
+    assert _body(site, 2) == "m2"
+    assert [unit.commit_offset for unit in _queue(site).units(0, 6)] == [at * SIZE for at in range(6)]
+    assert site.store.damage.counts == {QUEUE_REPAIRED: 3}

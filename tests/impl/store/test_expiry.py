@@ -7,7 +7,9 @@ import asyncio
 import errno
 import os
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -21,6 +23,7 @@ from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDi
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutStatus
 from tests.impl.store.site import SMALL, Site, message
@@ -108,6 +111,63 @@ def test_at_most_ten_segments_are_deleted_in_one_round() -> None:
     assert clean(site, manually=True) == 10
 
 
+@pytest.mark.parametrize(
+    ("needed", "begin", "wanted"),
+    [
+        ([], 10, 0),
+        ([lambda _: None], 10, 0),
+        ([lambda starts: starts[3]], 3, 10),
+        ([lambda starts: starts[3] - 1], 2, 10),
+        ([lambda starts: starts[4] - 1, lambda starts: starts[9], lambda _: None], 3, 10),
+        ([lambda starts: starts[10] - 1], 9, 10),
+        ([lambda starts: starts[10]], 10, 0),
+        ([lambda starts: starts[11]], 10, 0),
+        ([lambda _: 0], 0, 10),
+        ([lambda _: -1], 0, 10),
+    ],
+)
+def test_no_segment_with_a_record_that_a_reader_needs_is_deleted(
+    needed: list[Callable[[tuple[int, ...]], int | None]], begin: int, wanted: int
+) -> None:
+    site = _written()
+    site.clock.advance_ms(1000 * HOUR_MS)
+    starts = site.store._log.segments.starts
+    assert len(starts) > 11
+    for number, needed_from in enumerate(needed):
+        site.store.keep_log_from(str(number), partial(needed_from, starts))
+    assert clean(site, manually=True) == begin
+    assert site.store.log_begin == starts[begin]
+    assert site.store.log_wanted_before == (starts[wanted] if wanted else 0)
+    if begin == 10:
+        site.store.keep_log_from("late", lambda: 0)
+        clean(site)
+        assert site.store.log_wanted_before == 0, "nothing is deleted at this hour"
+
+
+@pytest.mark.parametrize(("more", "count"), [(0, 5), (-1, 4)])
+def test_a_log_is_kept_from_where_its_other_copies_need_it(
+    more: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = _written()
+    site.clock.advance_ms(1000 * HOUR_MS)
+    starts = site.store._log.segments.starts
+    monkeypatch.setattr(CommitLog, "needed_from", starts[5] + more)
+    assert clean(site, manually=True) == count
+
+
+def test_a_disk_that_fails_while_segments_are_deleted_makes_the_store_read_only() -> None:
+    site = _written()
+
+    def fail(step: Step) -> None:
+        if step.kind == "remove":
+            raise OSError(errno.EIO, "Input/output error", step.path)
+
+    site.simulated_disk.on_step = fail
+    assert clean(site, manually=True) == 0
+    assert "Input/output error" in site.store.failure
+    assert not site.store.writable
+
+
 def test_expired_segments_are_deleted_at_the_configured_hours() -> None:
     site = _written()
     this_hour = local_hour(site.store.now_ms())
@@ -146,6 +206,11 @@ def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again(
     clean(site)
     result = result_of(site.store.put(message("no")))
     assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the disk is nearly full")
+    is_full = [site.store.is_disk_full]
+    site.store.failure = "the disk failed"
+    is_full.append(site.store.is_disk_full)
+    assert is_full == [True, False], "after a failure, messages are not refused for now, but for good"
+    site.store.failure = ""
     site.simulated_disk.room = Space(100, 10)
     clean(site)
     clean(site)

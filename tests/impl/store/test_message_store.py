@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from msgspec import structs
 
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Batch, Message, StoredMessage
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.immediate import result_of
@@ -189,7 +189,7 @@ def test_an_illegal_message_is_refused_and_takes_no_offset(bad: Message, reason:
     assert (result.status, result.queue_offset, result.commit_offset) == (PutStatus.MESSAGE_ILLEGAL, -1, -1)
     assert reason in result.reason
     assert store.log_end == 0
-    assert result_of(store.put(message("good"))).queue_offset == 0
+    assert result_of(store.put(Message("T", b"x" * 100))).queue_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -820,6 +820,28 @@ def test_the_store_works_on_the_real_disk_and_event_loop(mode: FlushMode, tmp_pa
     site.close()
 
 
+@pytest.mark.parametrize("mode", FlushMode)
+@pytest.mark.parametrize("has_index", [False, True])
+def test_after_a_clean_stop_a_start_has_nothing_to_recover(mode: FlushMode, has_index: bool) -> None:
+    site = Site(replace(SMALL, flush_mode=mode, index_enabled=has_index))
+    site.open()
+    site.append("a", "b")
+    site.close()
+    site.reopen_after_power_loss()
+    recovery = site.recovery
+    assert (recovery.abnormal, recovery.truncated_bytes, recovery.redispatched) == (False, 0, 0)
+    assert recovery.scanned_from > 0
+    assert bodies(site.store) == ["a", "b"]
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+def test_a_queue_is_taken_up_to_its_last_message_whether_it_is_durable_or_not(mode: FlushMode) -> None:
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+    site.append("a", "b", queue_id=3)
+    assert [site.store.taken_end("T", queue_id) for queue_id in (0, 3)] == [0, 2]
+
+
 # -- the end of a simulated process
 
 
@@ -876,7 +898,115 @@ def test_a_message_without_a_queue_offset_is_stored_with_offset_0() -> None:
     site.open()
     site.append("a", "b")
     prepared = site.store.append(structs.replace(message("half"), sys_flag=0x4))
+    site.store.dispatch()
     assert (prepared.queue_offset, prepared.queued) == (0, False)
     data = site.store.record_at(prepared.commit_offset)
     assert data is not None
     assert record.decode(data).queue_offset == 0
+    assert site.store.find("T", "half", 9, 0, 1 << 62) == [data]
+    assert len(site.store.damage) == 0
+
+
+# -- the records of a master
+
+
+def _records(*names: str) -> list[tuple[bytes, StoredMessage]]:
+    """Return the records of a master that has these messages."""
+    master = Site()
+    master.open()
+    master.append(*names)
+    return [
+        (master.store.log_read(stored.commit_offset, stored.size), stored)
+        for _, stored in master.store._log.scan(0)
+        if stored is not None
+    ]
+
+
+def test_a_slave_whose_log_begins_later_begins_its_queues_later() -> None:
+    *_, sixth, seventh = records = _records(*"abcdefg")
+    first_of_segment = next(each for each in records if each[1].commit_offset == 512)
+    slave = Site()
+    slave.open()
+    slave.store.append_replicated([first_of_segment])
+    offset = first_of_segment[1].queue_offset
+    assert 0 < offset < sixth[1].queue_offset
+    assert (slave.store.log_begin, slave.store.min_offset("T", 0)) == (512, offset)
+    slave.store.append_replicated([sixth, seventh][-(6 - offset) :])
+    assert slave.store.max_offset("T", 0) == 7
+    assert [event.msg_id for event in slave.events if event.kind is Kind.APPEND] == [*"abcdefg"[offset:]]
+
+
+def test_a_slave_that_lacks_an_entry_becomes_read_only() -> None:
+    first, _, third = _records("a", "b", "c")
+    slave = Site()
+    slave.open()
+    slave.store.append_replicated([first])
+    with pytest.raises(OSError, match="entry 2 would leave a gap"):
+        slave.store.append_replicated([third])
+    assert "entry 2 would leave a gap" in slave.store.failure
+    with pytest.raises(OSError, match="entry 2 would leave a gap"):
+        slave.store.append_replicated([third])
+
+
+def test_a_disk_that_fails_makes_a_slave_read_only() -> None:
+    slave = Site()
+    slave.open()
+    slave.simulated_disk.on_step = _refuse("write", "commitlog")
+    with pytest.raises(OSError, match="Input/output error"):
+        slave.store.append_replicated(_records("a"))
+    assert "Input/output error" in slave.store.failure
+
+
+def test_a_store_that_is_not_started_takes_no_records_of_a_master() -> None:
+    slave = Site()
+    slave.made().load()
+    with pytest.raises(OSError, match="the store is not started, or its disk is nearly full"):
+        slave.store.append_replicated(_records("a"))
+    assert slave.store.log_end == 0
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+def test_a_slave_shows_records_when_they_are_as_durable_as_its_flush_mode_says(mode: FlushMode) -> None:
+    slave = Site(replace(SMALL, flush_mode=mode))
+    slave.open()
+    slave.store.append_replicated(_records("a"))
+    is_sync = mode is FlushMode.SYNC_FLUSH
+    assert slave.store._flusher.wanted.is_set() is is_sync
+    assert slave.store.max_offset("T", 0) == (not is_sync)
+    result_of(slave.store.flush_log())
+    assert bodies(slave.store) == ["a"]
+
+
+def test_deletions_that_cannot_be_adjusted_to_the_log_refuse_the_start() -> None:
+    site = Site()
+    site.open()
+    site.append("a")
+    site.store.delete_topic("T")
+    site.simulated_disk.lose_power()
+    site.made().load()
+    site.simulated_disk.on_step = _refuse("write", "deletedTopics")
+    with pytest.raises(StoreError, match=r"store/config/deletedTopics.json: .*Input/output error"):
+        site.store.begin()
+
+
+def test_a_topic_whose_queue_cannot_be_removed_makes_the_store_read_only() -> None:
+    site = Site()
+    site.open()
+    site.append("a")
+    site.simulated_disk.on_step = _refuse("remove", "consumequeue")
+    with pytest.raises(OSError, match="Input/output error"):
+        site.store.delete_topic("T")
+    assert "Input/output error" in site.store.failure
+
+
+def test_a_batch_is_stored_like_its_messages_alone() -> None:
+    messages = [message(name, 3, TAGS="A") for name in ("a", "b", "c")]
+    logs = []
+    for together in (True, False):
+        site = Site()
+        site.open()
+        for each in [Batch(messages)] if together else [[one] for one in messages]:
+            site.store.append_batch(each)
+        logs.append(site.store.log_read(0, 512))
+    assert logs[0] == logs[1]
+    assert len(logs[0]) > 300

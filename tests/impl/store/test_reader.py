@@ -9,6 +9,7 @@ import pytest
 
 from mqproof.impl.remoting.message import tags_code
 from mqproof.impl.store import reader
+from mqproof.impl.store.entry_repair import LostRecord
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.results import GetResult, GetStatus
@@ -160,3 +161,12 @@ def test_only_whole_blocks_of_compared_entries_are_remembered(
     entries = VerifiedEntries()
     entries.add(queue, begin, end)
     assert [entries.has(queue, number) for number in range(3)] == verified
+
+
+@pytest.mark.parametrize("tags", [None, A, frozenset({-1})])
+def test_a_read_describes_a_lost_record_as_its_entry_does(tags: frozenset[int] | None) -> None:
+    site = _written(5, every=1)
+    site.store._log.segments.write(3 * SIZE + 88, b"?")
+    for _ in range(2):
+        site.store.get("T", 0, 0, tag_codes=tags)
+        assert site.store.lost_records() == (LostRecord("T", 0, 3, 3 * SIZE, SIZE),)

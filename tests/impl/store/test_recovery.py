@@ -19,7 +19,7 @@ from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.damage import DamageKind, Outcome
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
-from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint
+from mqproof.impl.store.files.checkpoint import DISTRUST, Checkpoint, read_checkpoint
 from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.spec.events import Kind, encode, read_log
 from tests.impl.store.site import SMALL, Site, bodies, message, stored_messages
@@ -305,6 +305,17 @@ def test_a_wrong_entry_that_points_into_the_log_is_overwritten() -> None:
     assert site.recovery.redispatched == 1
 
 
+@pytest.mark.parametrize("to", [0, 103])
+def test_a_damaged_last_entry_is_cut_and_written_again(to: int) -> None:
+    """Its record is sound, at another place."""
+    site = _opened("a", "b", "c")
+    site.simulated_disk.crash_process()
+    site.disk.open(f"store/consumequeue/T/0/{0:020d}").write(40, to.to_bytes(8, "big"))
+    site.open()
+    assert (site.recovery.queue_entries_cut, site.recovery.redispatched) == (1, 1)
+    assert bodies(site.store) == ["a", "b", "c"]
+
+
 def test_a_surplus_entry_that_points_into_the_log_is_cut() -> None:
     site = _opened("a", "b")
     queue = site.disk.open(f"store/consumequeue/T/0/{0:020d}")
@@ -426,11 +437,17 @@ def test_a_lost_checkpoint_makes_recovery_start_at_the_beginning(left: bytes | N
     assert len(bodies(site.store)) == 12
 
 
-def test_without_queues_and_the_start_of_the_log_a_queue_begins_where_the_log_does() -> None:
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_without_queues_and_the_start_of_the_log_a_queue_begins_where_the_log_does(
+    has_checkpoint: bool,
+) -> None:
+    """A checkpoint that distrusts the queues says nothing about the log either."""
     site = _aged_site()
     site.close()
     site.disk.remove(f"store/commitlog/{0:020d}")
     site.disk.remove("store/checkpoint")
+    if has_checkpoint:
+        write_durably(site.disk, "store/checkpoint", Checkpoint(1, 1, 1, DISTRUST).encode())
     _remove_directory(site, "store/consumequeue")
     store = site.open()
     assert store.min_offset("T", 0) == 4
@@ -582,9 +599,10 @@ LOG = f"store/commitlog/{0:020d}"
 
 
 def _alter(site: Site, position: int, data: bytes) -> None:
-    """Stop the process, and change bytes of the first segment of the log."""
+    """Stop the process, and change bytes of the log."""
     site.simulated_disk.crash_process()
-    site.disk.open(LOG).write(position, data)
+    offset = position % site.config.commit_log_segment_bytes
+    site.disk.open(f"store/commitlog/{position - offset:020d}").write(offset, data)
 
 
 @pytest.mark.parametrize("queue_offset", [1, 2, 7])
@@ -676,6 +694,50 @@ def test_a_crash_between_the_deletion_of_a_topic_and_that_of_its_queues_deletes_
     assert (bodies(site.store), bodies(site.store, topic="U")) == (["n"], ["x"])
 
 
+@pytest.mark.parametrize("new", [["n0"], ["n0", "n1", "n2"]])
+def test_a_topic_that_a_released_broker_recreated_has_only_its_new_messages(new: list[str]) -> None:
+    """The first entry of its queue is the only sign of the deletion."""
+    site = _opened("o0", "o1")
+    site.store.delete_topic("T")
+    site.append(*new)
+    site.flush()
+    site.simulated_disk.crash_process()
+    for name in ("checkpoint", "config/deletedTopics.json", "config/deletedTopics.json.bak"):
+        site.disk.remove(f"store/{name}")
+    site.open()
+    assert (site.recovery.scanned_from, bodies(site.store)) == (0, new)
+    assert site.recovery.redispatched == 0
+
+
+@pytest.mark.parametrize(
+    ("removed", "problem"),
+    [
+        (1024, r"0+1024: missing, the log was durable up to commit offset {end}$"),
+        (0, r"0+: missing, the log began at commit offset 0$"),
+    ],
+)
+def test_a_start_without_a_segment_that_was_durable_is_refused(removed: int, problem: str) -> None:
+    site = _aged_site()
+    end = site.store.log_end
+    site.simulated_disk.crash_process()
+    site.disk.remove(f"store/commitlog/{removed:020d}")
+    for _ in range(2):
+        with pytest.raises(StoreError, match=problem.format(end=end)):
+            site.open()
+
+
+def test_a_log_that_ends_with_its_durable_part_is_whole() -> None:
+    """The durable part may end with a segment, and nothing may follow."""
+    site = _aged_site()
+    site.close()
+    checkpoint = read_checkpoint(site.disk, "store/checkpoint")
+    assert checkpoint.queue_count is not None
+    count = replace(checkpoint.queue_count, position=1536)
+    write_durably(site.disk, "store/checkpoint", replace(checkpoint, queue_count=count).encode())
+    site.open()
+    assert len(bodies(site.store)) == 12
+
+
 # What a recovery reports that cuts the end of the log.
 
 
@@ -702,13 +764,14 @@ def test_a_lost_record_with_an_entry_is_reported_by_its_place(caplog: pytest.Log
     assert site.store.damage.counts == {(DamageKind.RECORD, Outcome.CUT): 1}
 
 
+@pytest.mark.parametrize(("flushed", "start"), [(2, 0), (5, 512)])
 def test_bytes_behind_the_last_entry_are_reported_as_damage_or_a_crash(
-    caplog: pytest.LogCaptureFixture,
+    flushed: int, start: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site, at, _ = _cut(FlushMode.SYNC_FLUSH, flushed=2, written=3, damaged=2)
+    site, at, _ = _cut(FlushMode.SYNC_FLUSH, flushed=flushed, written=flushed + 1, damaged=flushed)
     assert caplog.messages == [
-        f"damaged log at {LOG}, commit offset {at}: {site.recovery.truncated_bytes} bytes are no whole"
-        " record: they are damaged, or a crash came first: cut"
+        f"damaged log at store/commitlog/{start:020d}, commit offset {at}: {site.recovery.truncated_bytes}"
+        " bytes are no whole record: they are damaged, or a crash came first: cut"
     ]
     _cut(FlushMode.ASYNC_FLUSH, flushed=2, written=3, damaged=2)
     assert len(caplog.messages) == 1, "a crash can lose what was not flushed"

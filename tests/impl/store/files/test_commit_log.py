@@ -275,3 +275,37 @@ def test_a_record_of_64_kib_is_read_at_once(
     monkeypatch.setattr(log.segments, "read", noted)
     assert len(log.read_record(0, size)) == size
     assert sizes == reads
+
+
+def test_only_the_magic_makes_the_rest_of_a_segment_a_filler() -> None:
+    log, reported = _log(2 * SIZE + record.FILLER_BYTES), list[tuple[int, int]]()
+    log.on_damage = lambda begin, end: reported.append((begin, end))
+    _append(log, b"aaaa", b"bbbb", b"cccc")
+    _alter(log, 2 * SIZE + 4, b"?")
+    again = CommitLog(log.segments)
+    assert _scanned(again) == [(SIZE, b"aaaa"), (2 * SIZE, b"bbbb")], "this may be the end of the log"
+    assert [end for end, _ in _scanned(log)] == [SIZE, 2 * SIZE, 2 * SIZE + 8, 3 * SIZE + 8]
+    assert reported == [(2 * SIZE, 2 * SIZE + 8)]
+
+
+def test_an_altered_size_does_not_hide_records_behind_the_known_end() -> None:
+    log = _log()
+    _append(log, b"aaaa", b"bbbb", b"cccc")
+    _alter(log, 0, (2 * SIZE).to_bytes(4, "big"))
+    again = CommitLog(log.segments)
+    again.known_end = SIZE
+    assert _scanned(again) == [(SIZE, None), (2 * SIZE, b"bbbb"), (3 * SIZE, b"cccc")]
+
+
+@pytest.mark.parametrize("size", [b"\0\0\0\0", SIZE.to_bytes(4, "big")])
+def test_damage_ends_at_the_filler_behind_it(size: bytes) -> None:
+    log = _log(2 * SIZE + record.FILLER_BYTES)
+    _append(log, b"aaaa", b"bbbb", b"cccc")
+    _alter(log, SIZE, size)
+    _alter(log, SIZE + 88, NOISE)
+    assert _scanned(log) == [
+        (SIZE, b"aaaa"),
+        (2 * SIZE, None),
+        (2 * SIZE + 8, None),
+        (3 * SIZE + 8, b"cccc"),
+    ]

@@ -341,3 +341,27 @@ def test_an_index_file_whose_size_cannot_be_synced_is_closed() -> None:
         index.add([("T", ["k"], 0, 1000)], 100)
     no_open_file(disk)
     assert len(index) == 0
+
+
+def test_records_that_are_indexed_already_are_passed_over() -> None:
+    index = Index(SimulatedDisk(), "index", SHAPE)
+    index.load(None, 0, abnormal=False)
+    records = [("T", [f"k{number}"], 100 * number, 1000) for number in range(4)]
+    index.add(records[:2], 200)
+    index.add(records, 400)
+    (file,) = list(index)
+    assert [entry.commit_offset for entry in file.entries()] == [0, 100, 200, 300]
+
+
+def test_a_new_file_is_not_read() -> None:
+    """Its slots are all zero: 20 MB with the default settings."""
+    disk = SimulatedDisk()
+    file = _file(disk)
+    reads: list[str] = []
+    disk.on_read = reads.append
+    file.put([(7, 100, 1000)])
+    file.put([(8, 200, 1000)])
+    assert reads == []
+    file.finish()
+    file.put([(9, 300, 1000)])
+    assert reads == [PATH]

@@ -320,3 +320,38 @@ def test_a_record_that_ends_before_or_inside_a_length_is_refused_by_name(size: i
     at = 93 if size == 93 else 95
     with pytest.raises(RecordError, match=f"record of {size} bytes ends inside a length at {at}"):
         record.decode(data)
+
+
+def test_the_values_are_read_behind_a_topic_of_any_length() -> None:
+    """Other brokers may store topics that this one refuses."""
+    data = _placed(Message("x" * 255, b"body", {"TAGS": "A"}))
+    at = data.index(b"\0\xff" + b"x" * 255)
+    longer = data[:at] + (513).to_bytes(2, "big") + b"x" * 513 + data[at + 257 :]
+    assert record.property_values(longer, [record.property_marker("TAGS")]) == (b"A",)
+
+
+@pytest.mark.parametrize(
+    ("at", "change", "problem"),
+    [
+        (0, b"\x01", record.NO_RECORD),  # the size
+        (7, b"\0", record.NO_RECORD),  # the magic
+        (11, b"\0", record.OTHER_BODY),  # the CRC
+        (84, b"\xff", record.OTHER_SHAPE),  # the length of the body, now negative
+        (84, b"\x7f", record.OTHER_SHAPE),  # and beyond the end
+        (87, b"\x04", record.OTHER_SHAPE),
+        (88, b"?", record.OTHER_BODY),
+        (93, b"\x02", record.OTHER_SHAPE),  # the length of the topic
+        (94, b"U", record.OTHER_SHAPE),
+        (95, b"\x01", record.OTHER_SHAPE),  # the length of the properties
+        (96, b"\x08", record.OTHER_SHAPE),
+        (97, b"\xff", record.OTHER_SHAPE),  # no UTF-8
+        (105, b"\0", record.OTHER_SHAPE),  # a torn write
+        (105, b"B", record.OTHER_TAGS),
+    ],
+)
+def test_an_altered_record_is_not_that_of_its_entry(at: int, change: bytes, problem: str) -> None:
+    data = VECTOR[:at] + change + VECTOR[at + 1 :]
+    assert len(data) == 106
+    fields = record.topic_fields("T")
+    assert record.entry_problem(data, 1024, 3, 7, fields, tags_code("TagA")) == problem
+    assert record.entry_problem(data[:88], 1024, 3, 7, fields, None) == record.NO_RECORD

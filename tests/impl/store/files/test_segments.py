@@ -205,16 +205,19 @@ def test_segments_before_a_position_are_detached_except_the_last_one(position: i
 
 
 def test_an_empty_file_has_nothing_unsynced_and_no_bytes() -> None:
-    segments = _loaded(SimulatedDisk())
-    assert (segments.begin, segments.capacity_end, segments.starts) == (0, 0, ())
+    segments = SegmentedFile(SimulatedDisk(), "log", 16)
     unsynced = [segments.has_unsynced]
-    segments.write(0, b"x")
+    segments.load()
+    assert (segments.begin, segments.capacity_end, segments.starts) == (0, 0, ())
     unsynced.append(segments.has_unsynced)
-    segments.sync()
-    unsynced.append(segments.has_unsynced)
+    for _ in range(2):
+        segments.write(0, b"x")
+        unsynced.append(segments.has_unsynced)
+        segments.sync()
+        unsynced.append(segments.has_unsynced)
     segments.clear()
     unsynced.append(segments.has_unsynced)
-    assert (unsynced, segments.starts) == ([False, True, False, True], ())
+    assert (unsynced, segments.starts) == ([False, False, True, False, True, False, True], ())
 
 
 def test_one_mebibyte_is_written_again_at_a_time() -> None:
@@ -240,3 +243,25 @@ def test_a_segment_whose_size_cannot_be_synced_is_closed() -> None:
         segments.write(0, b"x")
     no_open_file(disk)
     assert (segments.starts, segments.has_unsynced) == ((), False)
+
+
+@pytest.mark.parametrize(("cut_at", "synced"), [(None, [32, 48]), (32, [32, 48]), (16, [32]), (0, [16])])
+def test_only_a_segment_that_may_be_empty_is_synced_before_the_next_one_is_created(
+    cut_at: int | None, synced: list[int]
+) -> None:
+    """The last one of a process that was killed is, unless it was removed."""
+    disk = SimulatedDisk()
+    before = _loaded(disk)
+    for start in (0, 16, 32):
+        before.write(start, b"x")
+    disk.crash_process()
+    segments = _loaded(disk)
+    if cut_at is not None:
+        segments.cut(cut_at)
+    steps: list[Step] = []
+    disk.on_step = steps.append
+    segments.write(segments.capacity_end, b"y")
+    assert [int(step.path[-20:]) for step in steps if step.kind == "sync"] == synced
+    steps.clear()
+    segments.write(segments.capacity_end, b"z")
+    assert [step.kind for step in steps] == ["create", "sync", "write"], "the one before has its size"
