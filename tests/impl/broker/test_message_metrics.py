@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.impl.broker.message_metrics import MESSAGE_METRICS
-from tests.impl.metrics.scrapes import all_pages, broker_page, do_everything, value
+from tests.impl.metrics.scrapes import all_pages, broker_page, do_everything, parsed, value
 from tests.impl.world import World, play
 
 GOLDEN = Path(__file__).parents[2] / "interop" / "golden" / "5.5.0" / "metrics.txt"
@@ -37,6 +37,18 @@ def test_each_message_is_counted_once_under_its_type() -> None:
     assert value(page, "rocketmq_rollback_messages_total", topic="T") == 1
     assert value(page, "rocketmq_send_to_dlq_messages_total", topic="T", consumer_group="G") == 1
     assert value(page, "rocketmq_messages_out_total", topic="T", consumer_group="G") >= 1
+
+
+def test_the_label_of_system_topics_is_true_for_no_other_topic() -> None:
+    page = all_pages()[0]
+    found = {
+        (sample.labels["topic"], sample.labels["is_system"])
+        for metric in parsed(page).values()
+        for sample in metric.samples
+        if "is_system" in sample.labels
+    }
+    assert {("T", "false"), ("SCHEDULE_TOPIC_XXXX", "true"), ("RMQ_SYS_TRANS_HALF_TOPIC", "true")} <= found
+    assert len(found) == len(dict(found))
 
 
 def test_bytes_are_those_of_the_records() -> None:

@@ -11,12 +11,18 @@ import pytest
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.services import loop_ms
+from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.filter_servers import FilterServers
+from mqproof.impl.broker.state.queue_locks import QueueLockTable
+from mqproof.impl.broker.state.rolling_counts import RollingCounts
+from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.remoting.address_server import AddressServer
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from tests.impl.world import World, play
 
 EVERY_S = {
@@ -143,6 +149,38 @@ def test_held_pulls_are_checked_every_five_seconds_and_filter_servers_every_ten(
         assert all(given == now for given, now in times)
 
     play(scenario)
+
+
+def test_periodic_work_gets_the_time_of_the_loop_and_that_of_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: set[tuple[str, bool]] = set()
+
+    async def scenario(world: World) -> None:
+        clock = world.runtime.clock
+        assert isinstance(clock, SimulatedClock)
+        clock.skew_us += 7_000_000
+
+        def noted(kind: type, name: str, *now: Callable[[], float]) -> None:
+            def note(_: object, *times: float) -> object:
+                given.add((name, list(times) == [each() for each in now]))
+                return ()
+
+            monkeypatch.setattr(kind, name, note)
+
+        def loop_s() -> float:
+            return loop_ms() / 1000
+
+        noted(Statistics, "sample", loop_s, lambda: now_ms(clock))
+        noted(RollingCounts, "roll", loop_s)
+        noted(QueueLockTable, "drop_expired", loop_ms)
+        noted(ClientTable, "silent_since", lambda: loop_ms() - 120_000)
+        noted(FilterServers, "drop_silent", loop_s)
+        await asyncio.sleep(20.5)
+
+    play(scenario)
+    names = ("sample", "roll", "drop_expired", "silent_since", "drop_silent")
+    assert given == {(name, True) for name in names}
 
 
 def test_upkeep_is_awaited_while_a_connection_is_silent_for_forty_seconds(

@@ -332,11 +332,15 @@ def test_a_slave_registers_when_a_name_server_knows_another_master_or_one_that_h
     play(scenario)
 
 
-@pytest.mark.parametrize(("term", "state_version"), [(0, UNSET), (1, 1)])
-def test_the_version_of_the_topics_of_a_leader_has_its_term(term: int, state_version: object) -> None:
+@pytest.mark.parametrize(
+    ("changes", "state_version"), [({}, UNSET), ({"term": lambda: 0}, UNSET), ({"term": lambda: 1}, 1)]
+)
+def test_the_version_of_the_topics_of_a_leader_has_its_term(
+    changes: dict[str, object], state_version: object
+) -> None:
     async def scenario(world: World) -> None:
         name_servers = NameServers(*[RemotingError("silent")] * 2)
-        await registrar_of(world, name_servers, term=lambda: term).register()
+        await registrar_of(world, name_servers, **changes).register()
         body = java_json.read(RegisterBrokerBody, name_servers.asked[0][1].body)
         assert body.topic_config_serialize_wrapper.data_version.state_version == state_version
 

@@ -24,7 +24,7 @@ from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.results import PutResult, PutStatus
 from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events, MemoryStore
 
@@ -217,6 +217,21 @@ def test_512_ends_are_recorded_before_the_next_interval(ends: int, is_due: bool)
     play(scenario)
 
 
+def test_an_operation_has_at_most_4096_bytes() -> None:
+    """The estimate of an end with two numbers of three digits is eight bytes."""
+
+    async def scenario(site: Site) -> None:
+        await site.read()
+        for original in range(100, 613):
+            site.work._table.add(half_message(0, None)._replace(original=original, place=original))
+            site.work._table.end(original, End.ROLLBACK, 0)
+        for _ in range(2):
+            await site.work._write_operation()
+        assert [len(body.split(",")) for body in site.bodies(OPERATION_TOPIC)] == [512, 1]
+
+    play(scenario)
+
+
 def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
     async def scenario(site: Site) -> None:
         half = site.send()
@@ -225,6 +240,42 @@ def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
         site.work._operation_due.set()
         await site.write()
         assert (site.is_operation_due(), site.progress()[0]) == (False, 1)
+
+    play(scenario)
+
+
+def test_a_rollback_is_answered_without_a_status_and_logged_as_an_event() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        assert site.end(half, End.ROLLBACK) == [(None, "")]
+        assert (site.bodies(), site.open()) == ([], [])
+        assert site.events.kept == [(Kind.ROLLBACK, {"msg_id": "K", "topic": "T"})]
+
+    play(scenario)
+
+
+def test_a_transaction_does_not_end_twice_while_its_commit_is_being_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        pending: list[tuple[Message, Callable[[list[PutResult]], None]]] = []
+
+        def put_soon(messages: list[Message], done: Callable[[list[PutResult]], None]) -> None:
+            pending.extend((message, done) for message in messages)
+
+        monkeypatch.setattr(site.store, "put_soon", put_soon)
+        found: list[tuple[PutStatus | None, str]] = []
+        site.work.end(half, End.COMMIT, lambda *result: found.append(result))
+        for how in (End.COMMIT, End.ROLLBACK):
+            with pytest.raises(RefusedError, match="the transaction is ending already"):
+                site.end(half, how)
+        assert site.work._table.scan_from([], 9000) == 1000, "its record may be at 1000 or later"
+        ((message, done),) = pending
+        done([site.store.add(message)])
+        assert (found, site.open()) == ([(PutStatus.PUT_OK, "")], [])
 
     play(scenario)
 
@@ -510,6 +561,94 @@ def test_work_that_fails_is_logged_and_tried_again_each_second(
         await site.work._retried(work)
         assert tries_s == pytest.approx([0, 1, 2])
         assert caplog.text.count(f"the work on transactions failed, and is tried again: {error}") == 2
+
+    play(scenario)
+
+
+def test_a_start_reads_no_half_message_that_was_deleted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> None:
+        for key in ("deleted", "open"):
+            site.send(key)
+        site.store.lost.add(0)
+        begins = {(HALF_TOPIC, 0): 1}
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await site.read()
+        assert (site.open(), caplog.text) == (["open"], "")
+
+    play(scenario)
+
+
+def test_a_start_reads_no_operation_that_was_deleted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        for _ in range(2):
+            site.store.add(half_messages.operation([0], 0, 0, HOST))
+        site.store.lost.add(1000)
+        begins = {(OPERATION_TOPIC, 0): 1}
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await site.read()
+        assert (site.open(), caplog.text) == ([], "")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("operations", [[], [Message(OPERATION_TOPIC, b"9", {"TAGS": "d"})]])
+def test_without_a_position_in_an_operation_the_log_is_scanned_from_the_first_open_half_message(
+    operations: list[Message],
+) -> None:
+    """Operations of released brokers have no position."""
+
+    async def scenario(site: Site) -> None:
+        site.send()
+        for operation in operations:
+            site.store.add(operation)
+        await site.read()
+        assert (site.store.scanned, site.open()) == ([0], ["K"])
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("body", "needed"), [(b"1", (0, 0)), (b"x", (0, 1))])
+def test_an_operation_that_is_read_is_needed_until_the_progress_is_beyond_its_places(
+    body: bytes, needed: tuple[int, int]
+) -> None:
+    async def scenario(site: Site) -> None:
+        for key in ("open", "done"):
+            site.send(key)
+        site.store.add(Message(OPERATION_TOPIC, body, {"TAGS": "d"}))
+        await site.read()
+        assert site.work._table.progress(1) == needed
+
+    play(scenario)
+
+
+def test_an_operation_that_names_only_a_copy_ends_its_transaction() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        await site.check()
+        site.store.add(half_messages.operation([1], 0, 0, HOST))
+        site.restart()
+        await site.read()
+        assert (site.open(), site.work.open_count) == ([], 0)
+
+    play(scenario)
+
+
+def test_only_a_record_of_the_half_topic_is_a_half_message() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.end(half)
+        (final,) = site.store.messages("T")
+        assert site.work.half_at(half.commit_offset) == half
+        assert site.work.half_at(final.commit_offset) is None
+        assert site.work.half_at(final.commit_offset, "T") == final
 
     play(scenario)
 

@@ -32,6 +32,21 @@ def test_the_topic_of_traces_exists_only_if_it_is_enabled(trace: bool) -> None:
     assert [topic.write_queue_nums for topic in found] == [1] * trace
 
 
+def test_a_new_broker_has_the_topics_of_released_ones() -> None:
+    topics = built_in(broker="b", cluster="C", auto_create=True, default_queues=8, trace=True)
+    assert {each.topic_name: (each.read_queue_nums, each.write_queue_nums, each.perm) for each in topics} == {
+        "SELF_TEST_TOPIC": (1, 1, 6),
+        "C": (16, 16, 7),
+        "b": (1, 1, 7),
+        "OFFSET_MOVED_EVENT": (1, 1, 6),
+        "SCHEDULE_TOPIC_XXXX": (18, 18, 6),
+        "BenchmarkTest": (1024, 1024, 6),
+        "C_REPLY_TOPIC": (1, 1, 6),
+        "RMQ_SYS_TRACE_TOPIC": (1, 1, 6),
+        "TBW102": (8, 8, 7),
+    }
+
+
 def test_a_topic_created_by_a_send_has_the_smaller_number_of_queues_and_no_inherit_flag() -> None:
     loop = SimulatedLoop()
 
