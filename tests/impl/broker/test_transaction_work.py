@@ -684,6 +684,7 @@ def test_a_final_without_an_operation_ends_its_transaction_and_that_of_another_q
         assert site.open() == ["open"]
         assert site.work._table.known_end(0) is End.COMMIT
         assert site.work._table.known_end(2) is End.DISCARD
+        assert site.work._table.scan_from([], 99_000) == 3000, "where the first of these ends is"
 
     play(scenario)
 
