@@ -4,6 +4,7 @@ Source: docs/reference/protocol/transactions.md. The store is in memory, and the
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import cast
@@ -381,6 +382,121 @@ def test_the_progress_of_a_master_that_has_just_started_is_stored_without_a_new_
 
 
 # Checks.
+
+
+def test_a_half_message_that_was_just_stored_is_checked() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        site.send()
+        site.store.clock_ms += TIMEOUT_MS
+        await site.check()
+        assert len(site.asked) == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("age_ms", "checks"), [(4999, 0), (5000, 1)])
+def test_a_half_message_is_checked_after_half_the_time_for_which_records_are_kept(
+    age_ms: int, checks: int
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.store.config = dataclasses.replace(site.store.config, file_reserved_ms=10_000)
+        site.send(CHECK_IMMUNITY_TIME_IN_SECONDS="100")
+        await site.read()
+        site.store.clock_ms += age_ms
+        await site.check()
+        assert len(site.asked) == checks
+
+    play(scenario)
+
+
+def test_a_half_message_that_is_not_due_does_not_stop_the_checks_of_others() -> None:
+    async def scenario(site: Site) -> None:
+        site.send("later", CHECK_IMMUNITY_TIME_IN_SECONDS="100")
+        site.send("due")
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        await site.check()
+        assert [stored.message.body for stored in site.asked] == [b"due"]
+
+    play(scenario)
+
+
+def test_a_transaction_that_ends_during_the_check_of_another_is_not_checked() -> None:
+    async def scenario(site: Site) -> None:
+        site.send("first")
+        second = site.send("second")
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+
+        async def discard() -> None:
+            pass
+
+        def ask(stored: StoredMessage) -> None:
+            site.asked.append(stored)
+            site.end(second, End.ROLLBACK)
+
+        await site.work._check_all(TIMEOUT_MS, 2, ask, discard)
+        assert site.bodies(HALF_TOPIC) == ["first", "second", "first"]
+        assert len(site.asked) == 1
+
+    play(scenario)
+
+
+def test_a_transaction_that_ends_while_its_copy_is_stored_is_recorded_after_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+
+        async def put(message: Message) -> PutResult:
+            site.end(half, End.ROLLBACK)
+            assert not site.work._table.awaits_operation
+            return site.store.add(message)
+
+        with monkeypatch.context() as change:
+            change.setattr(site.store, "put", put)
+            await site.check()
+        assert (site.asked, site.work._table.awaits_operation) == ([], True)
+        await site.write()
+        assert site.bodies(OPERATION_TOPIC) == ["0,1"]
+
+    play(scenario)
+
+
+def test_a_copy_is_known_before_it_is_readable() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        site.store.unreadable_from = site.store.next_commit_offset
+        await site.check()
+        clock_ms = site.store.clock_ms
+        assert site.work._table.find(0) == HalfMessage(0, 1, 1000, 1, clock_ms, None)
+        (asked,) = site.asked
+        assert asked == StoredMessage(asked.message, 1, 1000, clock_ms, 0, 0)
+
+    play(scenario)
+
+
+def test_a_transaction_cannot_end_while_it_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+
+        async def put(message: Message) -> PutResult:
+            with pytest.raises(RefusedError, match="is ending already"):
+                site.end(half)
+            return site.store.add(message)
+
+        monkeypatch.setattr(site.store, "put", put)
+        await site.check(checks_max=0)
+        assert (site.bodies(DISCARD_TOPIC), site.bodies()) == (["K"], [])
+
+    play(scenario)
 
 
 def test_a_check_appends_a_copy_and_asks_with_its_place() -> None:
