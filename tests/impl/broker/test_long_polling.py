@@ -422,3 +422,23 @@ def test_a_pull_that_is_woken_for_two_reasons_ends_once() -> None:
         return len(holds), holds.budget.used
 
     assert run_simulated(main()) == (0, 0)
+
+
+@pytest.mark.parametrize(("offset", "is_woken"), [(1, True), (2, False)])
+def test_a_wanted_tag_wakes_only_with_a_message_at_the_offset_or_later(
+    offset: int, is_woken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 1)
+
+    async def main() -> bool:
+        holds = PullHolds()
+        for _ in range(3):
+            holds.hold("T", 0, 0, frozenset({9}), 15.0)
+        late = holds.hold("T", 0, offset, frozenset({2}), 15.0)
+        for number in (1, 2, 3):  # the first one begins a pass; the message at 1 has the wanted tag
+            holds.arrived("T", 0, number, number)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return late.done()
+
+    assert run_simulated(main()) is is_woken
