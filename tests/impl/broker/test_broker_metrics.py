@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import re
+from operator import attrgetter
 
 import pytest
 
@@ -25,6 +26,7 @@ from tests.impl.broker import group
 from tests.impl.metrics.scrapes import all_pages, broker_page, page_of, parsed, samples_of, value
 from tests.impl.world import SMALL_STORE, World, play
 
+NAME = attrgetter("name")
 DECLARED = {*BROKER_METRICS, *NAMESRV_METRICS, *ProcessMetrics(Supervisor()).metrics, READY}
 
 
@@ -40,7 +42,7 @@ def test_every_metric_that_is_declared_occurs_with_its_labels_and_no_other_does(
         assert all(labels == names[base] for labels in all_labels), sample
 
 
-@pytest.mark.parametrize("metric", sorted(DECLARED, key=lambda metric: metric.name), ids=lambda one: one.name)
+@pytest.mark.parametrize("metric", sorted(DECLARED, key=NAME), ids=NAME)
 def test_a_metric_has_a_name_a_meaning_in_words_and_names_of_labels(metric: Metric) -> None:
     assert re.fullmatch(r"(mqproof|rocketmq|process)_[a-z_]+", metric.name)
     assert re.fullmatch(r"[A-Z1].*[a-z0-9]\.", metric.meaning)

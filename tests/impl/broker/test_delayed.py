@@ -323,7 +323,7 @@ def test_the_queue_of_each_of_18_levels_is_looked_at_once_a_minute_without_messa
         looks_s: list[float] = []
         units = world.broker.store.units
 
-        def counted(topic: str, queue_id: int, offset: int, count: int) -> Sequence[Unit]:
+        def counted(topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
             if topic == SCHEDULE_TOPIC:
                 looks_s.append(world.loop.time())
             return units(topic, queue_id, offset, count)
