@@ -328,7 +328,7 @@ def test_a_half_message_is_checked_in_each_round_then_discarded() -> None:
         site.send()
         async with running(site, discards):
             site.store.clock_ms += 5000
-            for until_s in (29.9, 30.1, 59.9, 60.1, 89.9):
+            for until_s in (29.99, 30.01, 59.98, 60.02, 89.9):
                 await asyncio.sleep(until_s - asyncio.get_running_loop().time())
                 counts.append(len(site.asked))
             assert (counts, discards) == ([0, 1, 1, 2, 2], [])
@@ -357,7 +357,7 @@ def test_ends_are_recorded_every_three_seconds_while_the_work_runs() -> None:
         counts = []
         async with running(site, []):
             site.end(half, End.ROLLBACK)
-            for until_s in (2.9, 3.1):
+            for until_s in (2.999, 3.001):
                 await asyncio.sleep(until_s - asyncio.get_running_loop().time())
                 counts.append(len(site.bodies(OPERATION_TOPIC)))
         assert counts == [0, 1]
