@@ -155,15 +155,15 @@ def test_a_final_has_the_queue_and_the_key_of_its_waiting_message_and_asks_for_n
         assert not timed_messages.is_final_of(final, stored(waits | other).message)
 
 
-@pytest.mark.parametrize("group", [None, "PG"])
-def test_a_recall_is_a_record_of_the_timer_queue_that_names_the_message(group: str | None) -> None:
-    message = timed_messages.recall(RecallHandle("T", "b", 5000, "K"), group, 99, HOST)
+@pytest.mark.parametrize(("group", "due_ms", "out"), [(None, 5000, "4000"), ("PG", 5001, "5000")])
+def test_a_recall_is_a_record_of_the_timer_queue_that_names_the_message(
+    group: str | None, due_ms: int, out: str
+) -> None:
+    message = timed_messages.recall(RecallHandle("T", "b", due_ms, "K"), group, 99, HOST)
     assert (message.topic, message.queue_id, message.born_timestamp_ms) == (TIMER_TOPIC, 0, 99)
     assert (message.born_host, message.store_host) == (HOST, HOST)
     assert timed_messages.recalled_by(message) == ("T", "K")
     assert timed_messages.recalled_by(Message(TIMER_TOPIC, b"", {"UNIQ_KEY": "K"})) is None
-    assert message.properties == {
-        **{"TIMER_DEL_UNIQKEY": "K", "UNIQ_KEY": "K", "REAL_TOPIC": "T", "REAL_QID": "0"},
-        **{"TAGS": "_RECALL_TAG_", "TIMER_DELIVER_MS": "5000", "TIMER_OUT_MS": "4000"},
-        **({"PGROUP": group} if group else {}),
-    }
+    names = {"TIMER_DEL_UNIQKEY": "K", "UNIQ_KEY": "K", "REAL_TOPIC": "T", "REAL_QID": "0"}
+    times = {"TIMER_DELIVER_MS": str(due_ms), "TIMER_OUT_MS": out, "TAGS": "_RECALL_TAG_"}
+    assert message.properties == {**names, **times, **({"PGROUP": group} if group else {})}
