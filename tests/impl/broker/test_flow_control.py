@@ -94,12 +94,14 @@ def test_a_send_counts_in_the_interval_of_its_time(interval: int, most_ms: int) 
 
 
 def test_the_oldest_send_may_have_waited_for_exactly_the_limit() -> None:
-    now_s = [0.0]
-    gate = SendGate(count_max=10, bytes_max=100, busy_ms=200, now_s=lambda: now_s[0])
+    now_s = [100.0]
+    gate = SendGate(count_max=10, bytes_max=100, busy_ms=250, now_s=lambda: now_s[0])
+    assert (gate.oldest_ms(), gate.took_ms_max) == (0, 0)
     gate.enter(1)
-    now_s[0] = 0.2
+    now_s[0] = 100.25
+    assert gate.oldest_ms() == 250
     gate.enter(1)
-    now_s[0] = 0.2001
+    now_s[0] = 100.2501
     with pytest.raises(RefusedError, match="PCBUSY_CLEAN_QUEUE"):
         gate.enter(1)
 

@@ -1,4 +1,4 @@
-"""Tests how often a broker does its periodic work, and when it needs its upkeep."""
+"""Tests what a broker does from its start to its stop: its periodic work, its ports, and its upkeep."""
 
 import asyncio
 from collections import Counter
@@ -21,6 +21,7 @@ from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting.address_server import AddressServer
+from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
@@ -339,5 +340,74 @@ def test_a_master_also_answers_on_the_port_two_below(
             return
         await broker.stop()
         await other.stop()
+
+    play(scenario)
+
+
+def test_a_broker_notes_when_it_was_started() -> None:
+    async def scenario(world: World) -> None:
+        await asyncio.sleep(5.7)
+        broker = Broker(replace(world.config, name="b-x"), replace(world.runtime, disk=SimulatedDisk()))
+        began_ms = now_ms(world.runtime.clock)
+        await broker.start()
+        services = broker.services
+        assert services is not None
+        assert services.started_s == 5
+        assert began_ms <= services.booted_ms <= began_ms + 100
+        assert services.config_version == DataVersion(0, services.booted_ms)
+        await broker.stop()
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("property_filter", [False, True])
+def test_events_have_the_properties_of_messages_if_consumers_can_filter_by_them(
+    property_filter: bool,
+) -> None:
+    async def scenario(world: World) -> None:
+        events = world.event_log("b-x")
+        Broker(replace(world.config, name="b-x", property_filter=property_filter), world.runtime, events)
+        assert events.records_properties is property_filter
+
+    play(scenario)
+
+
+def test_a_broker_is_ready_between_its_start_and_its_stop() -> None:
+    async def scenario(world: World) -> None:
+        broker = Broker(replace(world.config, name="b-x"), replace(world.runtime, disk=SimulatedDisk()))
+        ready = [broker.is_ready]
+        await broker.start()
+        ready.append(broker.is_ready)
+        stopping = asyncio.create_task(broker.stop())
+        await asyncio.sleep(0)
+        ready.append(broker.is_ready)
+        await stopping
+        assert [*ready, broker.is_ready] == [False, True, False, False]
+
+    play(scenario)
+
+
+def test_a_broker_without_slaves_does_not_answer_on_the_port_two_below() -> None:
+    async def scenario(world: World) -> None:
+        config = replace(world.config, name="b-x", port=20_911)
+        broker = Broker(config, replace(world.runtime, disk=SimulatedDisk()))
+        address = await broker.start()
+        below, request = Address(address.host, 20_909), new_request(RequestCode.GET_ALL_TOPIC_CONFIG)
+        with pytest.raises(RemotingError):
+            await world.session.remoting.invoke(below, request, 3.0)
+        await broker.stop()
+
+    play(scenario)
+
+
+def test_a_broker_that_cannot_start_leaves_nothing_running() -> None:
+    async def scenario(world: World) -> None:
+        disk = SimulatedDisk()
+        config = replace(world.config, name="b-x", port=world.broker_address.port)
+        broker = Broker(config, replace(world.runtime, disk=disk))
+        with pytest.raises(OSError, match="in use"):
+            await broker.start()
+        await asyncio.sleep(0.1)
+        assert (broker._tasks, broker.services, disk.exists("/store/abort")) == (set(), None, False)
 
     play(scenario)
