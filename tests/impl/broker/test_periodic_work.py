@@ -411,3 +411,24 @@ def test_a_broker_that_cannot_start_leaves_nothing_running() -> None:
         assert (broker._tasks, broker.services, disk.exists("/store/abort")) == (set(), None, False)
 
     play(scenario)
+
+
+def test_durations_are_measured_in_whole_milliseconds() -> None:
+    async def scenario(_: World) -> None:
+        before_ms = loop_ms()
+        await asyncio.sleep(20)
+        assert loop_ms() - before_ms == pytest.approx(20_000, abs=2)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("trace_on", "text"), [(True, "true"), (False, "false")])
+def test_a_broker_reports_its_region_and_whether_clients_may_trace(trace_on: bool, text: str) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        config = replace(world.config, region="R", trace_on=trace_on)
+        services = replace(world.broker.services, config=config)
+        assert services.tracing_fields() == {"MSG_REGION": "R", "TRACE_ON": text}
+
+    play(scenario)

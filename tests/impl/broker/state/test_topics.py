@@ -311,6 +311,10 @@ def test_a_created_topic_has_at_most_the_queues_of_the_broker_and_a_connection_i
         made = await table.create_for_send("T", DEFAULT_TOPIC, 200)
         assert made is not None
         assert (made.read_queue_nums, made.write_queue_nums) == (64, 64)
+        retry = await table.create_for_send("%RETRY%G", "nowhere", 8)
+        assert retry is not None
+        assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, PERM_READ_WRITE)
+        assert await table.create_for_send("other", "%RETRY%G", 8) is None
         limits = table.budget.limits
         assert (limits.total, limits.address, limits.connection) == (1_000_000, 100_000, 10_000)
 
