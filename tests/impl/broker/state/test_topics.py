@@ -319,3 +319,19 @@ def test_a_created_topic_has_at_most_the_queues_of_the_broker_and_a_connection_i
         assert (limits.total, limits.address, limits.connection) == (1_000_000, 100_000, 10_000)
 
     run_simulated(main(), loop)
+
+
+def test_a_known_topic_can_be_changed_although_there_are_more_than_the_limit() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = TopicTable(PATH, runtime(loop, SimulatedDisk()), topics_max=2, queues_max=64)
+        table.load(built_in(broker="b", cluster="C", auto_create=True, default_queues=8))
+        await table.put(TopicConfig(topic_name="b", perm=4))
+        changed = table.get("b")
+        assert changed is not None
+        assert changed.perm == 4
+        with pytest.raises(RefusedError, match="there are 8 topics"):
+            await table.ensure("new", 1)
+
+    run_simulated(main(), loop)
