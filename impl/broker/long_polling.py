@@ -182,8 +182,7 @@ class PullHolds:
         self._is_working = True
         try:
             self._wake_some()
-            if len(self._work) > 1:
-                self._work.rotate(-1)  # a queue with very many pulls must not delay the others
+            self._work.rotate(-1)  # a queue with very many pulls must not delay the others
         finally:  # an error in one piece of work must not stop the others
             self._is_working = False
             self._next_turn = asyncio.get_running_loop().call_soon(self._turn) if self._work else None

@@ -298,7 +298,6 @@ class Transactions:
         """Store the progress that the log shows, once that part of the log is durable."""
         if not self._confirmed:
             return
-        self._catch_up()
         half, operation = self._table.progress(self._store.max_offset(OPERATION_TOPIC, 0))
         if half == (offsets.query(PROGRESS_GROUP, HALF_TOPIC, 0) or 0):
             return

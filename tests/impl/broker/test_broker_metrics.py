@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import re
+from operator import attrgetter
 
 import pytest
 
@@ -10,6 +12,7 @@ from mqproof.conformance.subjects import pair
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.broker_metrics import BROKER_METRICS, BrokerMetrics
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.metrics.families import Metric
 from mqproof.impl.metrics.metrics_server import READY
 from mqproof.impl.metrics.process_metrics import ProcessMetrics
 from mqproof.impl.namesrv.namesrv_metrics import NAMESRV_METRICS, NameServerMetrics
@@ -23,6 +26,7 @@ from tests.impl.broker import group
 from tests.impl.metrics.scrapes import all_pages, broker_page, page_of, parsed, samples_of, value
 from tests.impl.world import SMALL_STORE, World, play
 
+NAME = attrgetter("name")
 DECLARED = {*BROKER_METRICS, *NAMESRV_METRICS, *ProcessMetrics(Supervisor()).metrics, READY}
 
 
@@ -36,6 +40,14 @@ def test_every_metric_that_is_declared_occurs_with_its_labels_and_no_other_does(
     for sample, all_labels in found.items():
         base = sample if sample in names else sample.rpartition("_")[0]
         assert all(labels == names[base] for labels in all_labels), sample
+
+
+@pytest.mark.parametrize("metric", sorted(DECLARED, key=NAME), ids=NAME)
+def test_a_metric_has_a_name_a_meaning_in_words_and_names_of_labels(metric: Metric) -> None:
+    assert re.fullmatch(r"(mqproof|rocketmq|process)_[a-z_]+", metric.name)
+    assert re.fullmatch(r"[A-Z1].*[a-z0-9]\.", metric.meaning)
+    assert isinstance(metric.labels, tuple)
+    assert all(re.fullmatch(r"[a-z_]+", label) for label in metric.labels)
 
 
 def test_no_page_has_a_metric_twice() -> None:

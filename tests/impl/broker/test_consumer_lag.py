@@ -104,7 +104,11 @@ def test_other_requests_are_served_after_each_twenty_pairs(monkeypatch: pytest.M
         while not reading.done():
             await asyncio.sleep(0)
             counts.append(len(asked))
-        assert (await reading)[1] == 1
+        found, left_out = await reading
+        assert (list(found), left_out) == (pairs[:41], 1)
+        assert asked == [f"T@G{number}" for number in range(41)]
+        assert (await lags(cast("Services", services), 42))[1] == 0
+        assert (await lags(cast("Services", services), 99))[1] == 0
         return counts
 
     assert run_simulated(main()) == [0, 20, 40, 41]
@@ -129,3 +133,28 @@ def test_a_message_whose_time_cannot_be_read_has_the_age_0(monkeypatch: pytest.M
         return found
 
     assert play(scenario) == [Lag(0, 2, 0, 0), Lag(0, 1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("received", "expected"),
+    [
+        (0, Lag(0, 4, 5000, 5000)),
+        (7, Lag(2, 2, 5000, 3000)),
+        (9, Lag(4, 0, 5000, 0)),
+        (99, Lag(4, 0, 5000, 0)),
+    ],
+)
+def test_only_messages_that_exist_count(received: int, expected: Lag) -> None:
+    """The queue has the messages 5 to 8, and the group committed 2. A message is stored each second."""
+    store = SimpleNamespace(
+        now_ms=lambda: 10_000,
+        min_offset=lambda *queue: {("T", 0): 5}.get(queue, 0),
+        max_offset=lambda *queue: {("T", 0): 9}.get(queue, 0),
+        store_time_ms=lambda topic, queue_id, offset: 1000 * offset if (topic, queue_id) == ("T", 0) else 0,
+    )
+    services = SimpleNamespace(
+        store=store,
+        offsets=SimpleNamespace(of_group=lambda *pair: {0: 2} if pair == ("G", "T") else {}),
+        pull_progress=SimpleNamespace(end=lambda *queue: received if queue == ("T", "G", 0) else 0),
+    )
+    assert lag_of(cast("Services", services), "T", "G") == expected

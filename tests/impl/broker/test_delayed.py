@@ -22,6 +22,7 @@ from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.disk import Space, read_whole, write_durably
 from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
@@ -322,7 +323,7 @@ def test_the_queue_of_each_of_18_levels_is_looked_at_once_a_minute_without_messa
         looks_s: list[float] = []
         units = world.broker.store.units
 
-        def counted(topic: str, queue_id: int, offset: int, count: int) -> Sequence[Unit]:
+        def counted(topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
             if topic == SCHEDULE_TOPIC:
                 looks_s.append(world.loop.time())
             return units(topic, queue_id, offset, count)
@@ -350,15 +351,17 @@ def test_the_progress_of_each_level_can_be_queried() -> None:
 
 
 @pytest.mark.parametrize(
-    "properties",
+    ("properties", "words"),
     [
-        {"REAL_TOPIC": "../T", "REAL_QID": "0"},
-        {"REAL_TOPIC": "T", "REAL_QID": "-1"},
-        {"REAL_TOPIC": SCHEDULE_TOPIC, "REAL_QID": "1"},
-        {},
+        ({"REAL_TOPIC": "../T", "REAL_QID": "0"}, "a delayed message for topic ../T is dropped: "),
+        ({"REAL_TOPIC": "T", "REAL_QID": "-1"}, "the delayed message at 0 is dropped: REAL_TOPIC is 'T'"),
+        ({"REAL_TOPIC": SCHEDULE_TOPIC, "REAL_QID": "1"}, ""),
+        ({}, "the delayed message at 0 is dropped: REAL_TOPIC is ''"),
     ],
 )
-def test_a_message_that_cannot_be_delivered_is_skipped(properties: dict[str, str]) -> None:
+def test_a_message_that_cannot_be_delivered_is_skipped(
+    properties: dict[str, str], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         await world.broker.store.put(Message(SCHEDULE_TOPIC, b"bad", {"DELAY": "1", **properties}))
@@ -366,6 +369,7 @@ def test_a_message_that_cannot_be_delivered_is_skipped(properties: dict[str, str
         await asyncio.sleep(3)
         assert delivered(world) == ["good"]
         assert world.disk.names("/store/consumequeue") == [SCHEDULE_TOPIC, "T"]
+        assert words in caplog.text
 
     play(scenario)
 
@@ -630,7 +634,7 @@ def test_after_a_put_that_failed_late_it_and_the_next_ones_are_stored_once_more(
     play(scenario)
 
 
-def test_an_illegal_message_among_others_is_skipped() -> None:
+def test_an_illegal_message_among_others_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> None:
         puts = _Puts(world)
         puts.statuses = {"a": PutStatus.MESSAGE_ILLEGAL, "c": PutStatus.MESSAGE_ILLEGAL}
@@ -638,6 +642,7 @@ def test_an_illegal_message_among_others_is_skipped() -> None:
         await asyncio.sleep(1.5)
         assert (delivered(world), puts.tried) == (["b", "d"], list("abcd"))
         assert _progress(world) == {1: 4}
+        assert caplog.text.count("a delayed message for topic T is dropped") == 2
 
     play(scenario)
 
@@ -660,5 +665,82 @@ def test_a_delivery_that_is_cancelled_counts_what_it_stores() -> None:
         await world.start_broker()
         await asyncio.sleep(2)
         assert delivered(world) == list("abc")
+
+    play(scenario)
+
+
+def test_a_level_that_cannot_be_read_is_tried_again_each_second(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        tries_s: list[float] = []
+        entry = world.broker.store.entry
+
+        def broken(topic: str, queue_id: int, offset: int) -> object:
+            if topic == SCHEDULE_TOPIC and len(tries_s) < 3:
+                tries_s.append(world.loop.time())
+                raise OSError("of the test")
+            return entry(topic, queue_id, offset)
+
+        monkeypatch.setattr(world.broker.store, "entry", broken)
+        await send(world, "a", 1)
+        await asyncio.sleep(4)
+        first_s = tries_s[0]
+        assert [round(at_s - first_s, 2) for at_s in tries_s] == [0, 1, 2]
+        assert caplog.text.count("the delivery of delay level 1 has stopped: of the test") == 3
+        assert delivered(world) == ["a"]
+
+    play(scenario)
+
+
+def test_a_damaged_message_is_left_out_and_the_next_one_delivered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        await _put_together(world, "abc")
+        entry = store.entry
+        monkeypatch.setattr(store, "entry", lambda *place: None if place[2] == 1 else entry(*place))
+        await asyncio.sleep(2)
+        assert delivered(world) == ["a", "c"]
+        assert _progress(world) == {1: 3}
+        assert caplog.text.count("the delayed message at offset 1 of level 1 is damaged and left out") == 1
+
+    play(scenario)
+
+
+def test_offsets_that_cannot_be_written_at_the_start_do_not_stop_the_delivery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        delays = world.broker.services.delays
+        delays._unwritten.is_any = True
+
+        def refuse(step: Step) -> None:
+            raise OSError("of the test")
+
+        world.disk.on_step = refuse
+        running = asyncio.create_task(delays.run(Address("10.0.0.9", 7)))
+        await asyncio.sleep(1)
+        world.disk.on_step = None
+        assert not running.done()
+        assert "the offsets of delayed messages cannot be written to disk: of the test" in caplog.text
+        running.cancel()
+        await asyncio.wait([running])
+
+    play(scenario)
+
+
+def test_a_delivered_message_names_the_broker_as_its_store() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await send(world, "a", 1)
+        await asyncio.sleep(2)
+        (data,) = world.broker.store.get("T", 0, 0).records
+        assert record.decode(data).message.store_host == world.broker_address
 
     play(scenario)

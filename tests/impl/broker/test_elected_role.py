@@ -7,11 +7,15 @@ docs/explanation/dledger-group.md.
 import asyncio
 from collections import Counter
 from collections.abc import Collection
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from mqproof.conformance.hosts.simulated import Cluster, Setup
+from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.processors.pull import pull_message
+from mqproof.impl.broker.services import Services
 from mqproof.impl.client.connection.session import SessionConfig
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import MessageQueue, Outcome, Sent
@@ -333,6 +337,20 @@ async def _received_at(group: Group) -> list[StoredMessage]:
 
 def _message(body: str) -> Message:
     return Message("T", body.encode())
+
+
+def test_a_new_master_adds_the_topics_and_read_queues_that_only_the_log_has() -> None:
+    known = {name: TopicConfig(name, read_queue_nums=4, write_queue_nums=2) for name in ("same", "grown")}
+    in_log = {"few": 3, "many": 9, "%RETRY%G": 1, "same": 4, "grown": 5}
+    services = SimpleNamespace(
+        topics=SimpleNamespace(get=known.get), config=SimpleNamespace(default_topic_queues=8)
+    )
+    store = SimpleNamespace(topics=lambda: in_log)
+    role = ElectedRole(cast("LedgerStore", store), cast("Services", services), lambda: None)
+    queues = {
+        each.topic_name: (each.read_queue_nums, each.write_queue_nums) for each in role._topics_of_log()
+    }
+    assert queues == {"few": (8, 8), "many": (9, 9), "%RETRY%G": (1, 1), "grown": (5, 2)}
 
 
 def test_delayed_messages_are_delivered_by_the_next_master() -> None:

@@ -7,12 +7,13 @@ import asyncio
 
 import pytest
 
+from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import run_simulated
-from tests.impl.world import World, play
+from tests.impl.world import SMALL_STORE, World, play
 
 
 def test_one_send_is_always_admitted_whatever_its_size() -> None:
@@ -93,12 +94,14 @@ def test_a_send_counts_in_the_interval_of_its_time(interval: int, most_ms: int) 
 
 
 def test_the_oldest_send_may_have_waited_for_exactly_the_limit() -> None:
-    now_s = [0.0]
-    gate = SendGate(count_max=10, bytes_max=100, busy_ms=200, now_s=lambda: now_s[0])
+    now_s = [100.0]
+    gate = SendGate(count_max=10, bytes_max=100, busy_ms=250, now_s=lambda: now_s[0])
+    assert (gate.oldest_ms(), gate.took_ms_max) == (0, 0)
     gate.enter(1)
-    now_s[0] = 0.2
+    now_s[0] = 100.25
+    assert gate.oldest_ms() == 250
     gate.enter(1)
-    now_s[0] = 0.2001
+    now_s[0] = 100.2501
     with pytest.raises(RefusedError, match="PCBUSY_CLEAN_QUEUE"):
         gate.enter(1)
 
@@ -124,3 +127,27 @@ def test_a_broker_admits_sends_up_to_its_own_limits() -> None:
         return [getattr(outcome, "status", None) for outcome in outcomes]
 
     assert play(scenario) == ["SEND_OK"] * 5
+
+
+def test_the_limits_of_a_broker_are_those_of_its_configuration() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        gate = world.broker.services.sends
+        first, second = gate.enter(60), gate.enter(40)
+        with pytest.raises(RefusedError, match="2 sends of 100 bytes wait"):
+            gate.enter(1)
+        third = gate.enter(0)
+        with pytest.raises(RefusedError, match="3 sends of 100 bytes wait"):
+            gate.enter(0)
+        gate.leave(third)
+        await asyncio.sleep(0.051)
+        with pytest.raises(RefusedError, match="PCBUSY_CLEAN_QUEUE"):
+            gate.enter(0)
+        for ticket in (first, second):
+            gate.leave(ticket)
+
+    limits = BrokerConfig(
+        store_directory="/store", port=0, store=SMALL_STORE, sends_max=3, sends_bytes_max=100, busy_ms=50
+    )
+    play(scenario, config=limits)

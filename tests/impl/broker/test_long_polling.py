@@ -10,6 +10,7 @@ import pytest
 
 from mqproof.impl.broker import long_polling
 from mqproof.impl.broker.long_polling import PullHolds, _one_by_one
+from mqproof.impl.remoting.budget import Percentages
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
@@ -371,3 +372,73 @@ def test_after_closing_no_more_queues_are_checked(monkeypatch: pytest.MonkeyPatc
 
     run_simulated(main())
     assert asked == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "ends_s"),
+    [(15.0, 15.0), (15.000004, 15.0), (15.00004, 15.01), (15.001, 15.01), (15.01, 15.01), (15.011, 15.02)],
+)
+def test_a_hold_ends_at_the_next_hundredth_of_a_second(timeout_s: float, ends_s: float) -> None:
+    """It is not early, except by an error of floating-point numbers."""
+
+    async def main() -> float:
+        await PullHolds().hold("T", 0, 0, (), timeout_s)
+        return asyncio.get_running_loop().time()
+
+    assert run_simulated(main()) == pytest.approx(ends_s, abs=1e-6)
+
+
+def test_the_holds_of_one_connection_and_of_one_address_are_a_share_of_all() -> None:
+    limits = PullHolds(1_000_000, Percentages(address=10, connection=1)).budget.limits
+    assert (limits.total, limits.address, limits.connection) == (1_000_000, 100_000, 10_000)
+
+
+def test_a_second_check_during_a_pass_over_an_empty_queue_wakes_no_pull(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 2)
+
+    async def main() -> int:
+        holds = PullHolds()
+        for _ in range(17):
+            holds.hold("T", 0, 0, (), 15.0)
+        for _ in range(2):
+            holds.check(lambda *_: 0)
+        for _ in range(40):
+            await asyncio.sleep(0)
+        return len(holds)
+
+    assert run_simulated(main()) == 17
+
+
+def test_a_pull_that_is_woken_for_two_reasons_ends_once() -> None:
+    async def main() -> tuple[int, int]:
+        holds, owner = PullHolds(), Peer()
+        held = [holds.hold("T", 0, 0, (), 15.0, owner) for _ in range(40)]
+        holds.arrived("T", 0, 1, 0)
+        holds.drop(owner)
+        await asyncio.gather(*held)
+        await asyncio.sleep(1)
+        return len(holds), holds.budget.used
+
+    assert run_simulated(main()) == (0, 0)
+
+
+@pytest.mark.parametrize(("offset", "is_woken"), [(1, True), (2, False)])
+def test_a_wanted_tag_wakes_only_with_a_message_at_the_offset_or_later(
+    offset: int, is_woken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 1)
+
+    async def main() -> bool:
+        holds = PullHolds()
+        for _ in range(3):
+            holds.hold("T", 0, 0, frozenset({9}), 15.0)
+        late = holds.hold("T", 0, offset, frozenset({2}), 15.0)
+        for number in (1, 2, 3):  # the first one begins a pass; the message at 1 has the wanted tag
+            holds.arrived("T", 0, number, number)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return late.done()
+
+    assert run_simulated(main()) is is_woken

@@ -178,10 +178,13 @@ def test_a_slave_finds_its_master_at_once_although_two_name_servers_are_silent()
     assert play(scenario) < 0.2
 
 
+Answer = bytes | dict[str, str] | ResponseCode | Exception
+
+
 class NameServers:
     """Answers the requests of a registrar as the test says, and records them."""
 
-    def __init__(self, *answers: bytes | dict[str, str] | ResponseCode | Exception) -> None:
+    def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[Address, Command]] = []
         self.timeouts_s: list[float] = []
@@ -267,7 +270,13 @@ def test_a_failure_of_a_name_server_is_logged_once_until_its_next_success(
     async def scenario(world: World) -> None:
         silent, refused, ok = RemotingError("silent"), ResponseCode.SYSTEM_ERROR, b""
         unreadable = {"haServerAddr": "x" * 100_000}
-        rounds = [(silent, ok), (silent, refused), (ok, refused), (refused, ok), (ok, unreadable)]
+        rounds: list[tuple[Answer, Answer]] = [
+            (silent, ok),
+            (silent, refused),
+            (ok, refused),
+            (refused, ok),
+            (ok, unreadable),
+        ]
         name_servers = NameServers(*(answer for answers in rounds for answer in answers))
         answers: list[RegisterBrokerResponse] = []
         registrar = registrar_of(world, name_servers, on_registered=answers.append)
@@ -332,11 +341,15 @@ def test_a_slave_registers_when_a_name_server_knows_another_master_or_one_that_h
     play(scenario)
 
 
-@pytest.mark.parametrize(("term", "state_version"), [(0, UNSET), (1, 1)])
-def test_the_version_of_the_topics_of_a_leader_has_its_term(term: int, state_version: object) -> None:
+@pytest.mark.parametrize(
+    ("changes", "state_version"), [({}, UNSET), ({"term": lambda: 0}, UNSET), ({"term": lambda: 1}, 1)]
+)
+def test_the_version_of_the_topics_of_a_leader_has_its_term(
+    changes: dict[str, object], state_version: object
+) -> None:
     async def scenario(world: World) -> None:
         name_servers = NameServers(*[RemotingError("silent")] * 2)
-        await registrar_of(world, name_servers, term=lambda: term).register()
+        await registrar_of(world, name_servers, **changes).register()
         body = java_json.read(RegisterBrokerBody, name_servers.asked[0][1].body)
         assert body.topic_config_serialize_wrapper.data_version.state_version == state_version
 

@@ -13,6 +13,7 @@ from mqproof.impl.remoting.channel import ConnectionLostError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.later import Later
+from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import Address
 from tests.impl.broker.processors.test_groups import Client
@@ -117,3 +118,41 @@ def test_a_killed_broker_answers_nothing_and_leaves_no_timer() -> None:
         return [type(one.exception()) for one in asked]
 
     assert play(scenario) == [ConnectionLostError] * 2
+
+
+def test_a_stop_waits_for_answers_a_second_longer_than_a_flush_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits_s: list[float] = []
+    stop = RemotingServer.stop
+
+    async def noted(server: RemotingServer, drain_s: float = 0.0) -> None:
+        waits_s.append(drain_s)
+        await stop(server, drain_s)
+
+    async def scenario(world: World) -> None:
+        with monkeypatch.context() as change:
+            change.setattr(RemotingServer, "stop", noted)
+            await world.stop_broker()
+
+    play(scenario)
+    assert waits_s == [6.0]
+
+
+def test_a_killed_broker_holds_no_pull_and_does_no_work() -> None:
+    async def scenario(world: World) -> None:
+        broker = world.broker
+        assert broker is not None
+        held = broker._holds.hold("T", 0, 0, (), 15.0)
+        tasks = list(broker._tasks)
+        world.some_died = True
+        broker.kill()
+        await asyncio.sleep(0)
+        assert held.done()
+        assert broker._holds.hold("T", 0, 0, (), 15.0).done()
+        await asyncio.sleep(0.1)
+        assert all(task.cancelled() for task in tasks)
+        world.broker = None
+        world.disk.opened.clear()
+
+    play(scenario)

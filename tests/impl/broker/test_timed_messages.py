@@ -8,7 +8,7 @@ import pytest
 from mqproof.impl.broker import timed_messages
 from mqproof.impl.broker.timed_messages import TIMER_TOPIC, Point
 from mqproof.impl.remoting.message import Message, StoredMessage
-from mqproof.impl.remoting.recall_handle import parse_handle
+from mqproof.impl.remoting.recall_handle import RecallHandle, parse_handle
 
 HOST = ("10.0.0.1", 10911)
 
@@ -100,3 +100,70 @@ def test_only_a_waiting_message_with_a_key_has_a_handle() -> None:
     for missing in ("UNIQ_KEY", "TIMER_DUE_MS"):
         others = {name: value for name, value in waits.items() if name != missing}
         assert timed_messages.handle_of(Message(TIMER_TOPIC, b"", others), "b") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "due_ms"),
+    [
+        ("TIMER_DELIVER_MS", "123", 123),
+        ("TIMER_DELAY_MS", "7", 5007),
+        ("TIMER_DELAY_MS", "-7", 4993),
+        ("TIMER_DELAY_SEC", "+7", 12_000),
+        ("TIMER_DELAY_MS", "9" * 40, 5000 + int("9" * 40)),
+    ],
+)
+def test_a_message_asks_for_a_time_or_a_delay(name: str, text: str, due_ms: int) -> None:
+    properties = {"P": "x", name: text}
+    assert timed_messages.asked(properties) == name
+    assert timed_messages.asked_due_ms(properties, name, 5000) == due_ms
+
+
+def test_a_message_without_such_a_property_asks_for_no_time() -> None:
+    assert timed_messages.asked({"P": "x"}) is None
+
+
+@pytest.mark.parametrize(("text", "shown"), [("x", "x"), ("1.5", "1.5"), ("", ""), ("9" * 41, "9" * 40)])
+def test_a_time_that_is_not_a_number_is_refused(text: str, shown: str) -> None:
+    with pytest.raises(ValueError, match=f"^TIMER_DELAY_MS is '{shown}', a number expected$"):
+        timed_messages.asked_due_ms({"TIMER_DELAY_MS": text}, "TIMER_DELAY_MS", 0)
+
+
+def test_without_a_point_nothing_is_done() -> None:
+    assert Point() == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties", "offset"),
+    [("T", {"TIMER_OUT_MS": "0"}, 700), (TIMER_TOPIC, {"TIMER_OUT_MS": "0"}, None), ("T", {}, None)],
+)
+def test_a_final_names_the_place_of_its_waiting_message(
+    topic: str, properties: dict[str, str], offset: int | None
+) -> None:
+    message = Message(topic, b"", properties, prepared_transaction_offset=701)
+    assert timed_messages.waiting_offset(message) == offset
+
+
+def test_a_final_has_the_queue_and_the_key_of_its_waiting_message_and_asks_for_no_time() -> None:
+    waits = {"REAL_TOPIC": "T", "REAL_QID": "4", "UNIQ_KEY": "K", "TIMER_DUE_MS": "5", "TIMER_OUT_MS": "0"}
+    asked = {"TIMER_DELAY_MS": "1", "TIMER_ORIGINAL": "3", "TIMER_ROLL_TIMES": "2"}
+    final = timed_messages.final(stored(waits | asked), HOST)
+    assert (final.topic, final.queue_id, final.store_host) == ("T", 4, HOST)
+    assert (timed_messages.waiting_offset(final), final.prepared_transaction_offset) == (700, 701)
+    assert final.properties == {"UNIQ_KEY": "K", "TIMER_DUE_MS": "5", "TIMER_OUT_MS": "0"}
+    assert timed_messages.is_final_of(final, stored(waits).message)
+    for other in ({"REAL_TOPIC": "U"}, {"REAL_QID": "5"}, {"UNIQ_KEY": "L"}):
+        assert not timed_messages.is_final_of(final, stored(waits | other).message)
+
+
+@pytest.mark.parametrize(("group", "due_ms", "out"), [(None, 5000, "4000"), ("PG", 5001, "5000")])
+def test_a_recall_is_a_record_of_the_timer_queue_that_names_the_message(
+    group: str | None, due_ms: int, out: str
+) -> None:
+    message = timed_messages.recall(RecallHandle("T", "b", due_ms, "K"), group, 99, HOST)
+    assert (message.topic, message.queue_id, message.born_timestamp_ms) == (TIMER_TOPIC, 0, 99)
+    assert (message.born_host, message.store_host) == (HOST, HOST)
+    assert timed_messages.recalled_by(message) == ("T", "K")
+    assert timed_messages.recalled_by(Message(TIMER_TOPIC, b"", {"UNIQ_KEY": "K"})) is None
+    names = {"TIMER_DEL_UNIQKEY": "K", "UNIQ_KEY": "K", "REAL_TOPIC": "T", "REAL_QID": "0"}
+    times = {"TIMER_DELIVER_MS": str(due_ms), "TIMER_OUT_MS": out, "TAGS": "_RECALL_TAG_"}
+    assert message.properties == {**names, **times, **({"PGROUP": group} if group else {})}

@@ -567,7 +567,12 @@ def test_a_message_that_is_being_delivered_does_not_stop_the_copies_of_others() 
 
 def test_at_most_1024_copies_are_appended_by_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(WaitingTimers, "older_than", lambda _, *limits: asked.append(limits) or [])
+
+    def older_than(_: WaitingTimers, commit_offset: int, count: int) -> list[Waiting]:
+        asked.append((commit_offset, count))
+        return []
+
+    monkeypatch.setattr(WaitingTimers, "older_than", older_than)
 
     async def scenario(site: Site) -> None:
         site.store.log_wanted_before = 7

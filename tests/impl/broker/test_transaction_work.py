@@ -4,6 +4,7 @@ Source: docs/reference/protocol/transactions.md. The store is in memory, and the
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import cast
@@ -24,7 +25,7 @@ from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.results import PutResult, PutStatus
 from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events, MemoryStore
 
@@ -217,6 +218,21 @@ def test_512_ends_are_recorded_before_the_next_interval(ends: int, is_due: bool)
     play(scenario)
 
 
+def test_an_operation_has_at_most_4096_bytes() -> None:
+    """The estimate of an end with two numbers of three digits is eight bytes."""
+
+    async def scenario(site: Site) -> None:
+        await site.read()
+        for original in range(100, 613):
+            site.work._table.add(half_message(0, None)._replace(original=original, place=original))
+            site.work._table.end(original, End.ROLLBACK, 0)
+        for _ in range(2):
+            await site.work._write_operation()
+        assert [len(body.split(",")) for body in site.bodies(OPERATION_TOPIC)] == [512, 1]
+
+    play(scenario)
+
+
 def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
     async def scenario(site: Site) -> None:
         half = site.send()
@@ -225,6 +241,42 @@ def test_ends_that_were_recorded_early_are_not_recorded_again() -> None:
         site.work._operation_due.set()
         await site.write()
         assert (site.is_operation_due(), site.progress()[0]) == (False, 1)
+
+    play(scenario)
+
+
+def test_a_rollback_is_answered_without_a_status_and_logged_as_an_event() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        assert site.end(half, End.ROLLBACK) == [(None, "")]
+        assert (site.bodies(), site.open()) == ([], [])
+        assert site.events.kept == [(Kind.ROLLBACK, {"msg_id": "K", "topic": "T"})]
+
+    play(scenario)
+
+
+def test_a_transaction_does_not_end_twice_while_its_commit_is_being_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        pending: list[tuple[Message, Callable[[list[PutResult]], None]]] = []
+
+        def put_soon(messages: list[Message], done: Callable[[list[PutResult]], None]) -> None:
+            pending.extend((message, done) for message in messages)
+
+        monkeypatch.setattr(site.store, "put_soon", put_soon)
+        found: list[tuple[PutStatus | None, str]] = []
+        site.work.end(half, End.COMMIT, lambda *result: found.append(result))
+        for how in (End.COMMIT, End.ROLLBACK):
+            with pytest.raises(RefusedError, match="the transaction is ending already"):
+                site.end(half, how)
+        assert site.work._table.scan_from([], 9000) == 1000, "its record may be at 1000 or later"
+        ((message, done),) = pending
+        done([site.store.add(message)])
+        assert (found, site.open()) == ([(PutStatus.PUT_OK, "")], [])
 
     play(scenario)
 
@@ -276,7 +328,7 @@ def test_a_half_message_is_checked_in_each_round_then_discarded() -> None:
         site.send()
         async with running(site, discards):
             site.store.clock_ms += 5000
-            for until_s in (29.9, 30.1, 59.9, 60.1, 89.9):
+            for until_s in (29.99, 30.01, 59.98, 60.02, 89.9):
                 await asyncio.sleep(until_s - asyncio.get_running_loop().time())
                 counts.append(len(site.asked))
             assert (counts, discards) == ([0, 1, 1, 2, 2], [])
@@ -305,7 +357,7 @@ def test_ends_are_recorded_every_three_seconds_while_the_work_runs() -> None:
         counts = []
         async with running(site, []):
             site.end(half, End.ROLLBACK)
-            for until_s in (2.9, 3.1):
+            for until_s in (2.999, 3.001):
                 await asyncio.sleep(until_s - asyncio.get_running_loop().time())
                 counts.append(len(site.bodies(OPERATION_TOPIC)))
         assert counts == [0, 1]
@@ -330,6 +382,121 @@ def test_the_progress_of_a_master_that_has_just_started_is_stored_without_a_new_
 
 
 # Checks.
+
+
+def test_a_half_message_that_was_just_stored_is_checked() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        site.send()
+        site.store.clock_ms += TIMEOUT_MS
+        await site.check()
+        assert len(site.asked) == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("age_ms", "checks"), [(4999, 0), (5000, 1)])
+def test_a_half_message_is_checked_after_half_the_time_for_which_records_are_kept(
+    age_ms: int, checks: int
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.store.config = dataclasses.replace(site.store.config, file_reserved_ms=10_000)
+        site.send(CHECK_IMMUNITY_TIME_IN_SECONDS="100")
+        await site.read()
+        site.store.clock_ms += age_ms
+        await site.check()
+        assert len(site.asked) == checks
+
+    play(scenario)
+
+
+def test_a_half_message_that_is_not_due_does_not_stop_the_checks_of_others() -> None:
+    async def scenario(site: Site) -> None:
+        site.send("later", CHECK_IMMUNITY_TIME_IN_SECONDS="100")
+        site.send("due")
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        await site.check()
+        assert [stored.message.body for stored in site.asked] == [b"due"]
+
+    play(scenario)
+
+
+def test_a_transaction_that_ends_during_the_check_of_another_is_not_checked() -> None:
+    async def scenario(site: Site) -> None:
+        site.send("first")
+        second = site.send("second")
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+
+        async def discard() -> None:
+            pass
+
+        def ask(stored: StoredMessage) -> None:
+            site.asked.append(stored)
+            site.end(second, End.ROLLBACK)
+
+        await site.work._check_all(TIMEOUT_MS, 2, ask, discard)
+        assert site.bodies(HALF_TOPIC) == ["first", "second", "first"]
+        assert len(site.asked) == 1
+
+    play(scenario)
+
+
+def test_a_transaction_that_ends_while_its_copy_is_stored_is_recorded_after_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+
+        async def put(message: Message) -> PutResult:
+            site.end(half, End.ROLLBACK)
+            assert not site.work._table.awaits_operation
+            return site.store.add(message)
+
+        with monkeypatch.context() as change:
+            change.setattr(site.store, "put", put)
+            await site.check()
+        assert (site.asked, site.work._table.awaits_operation) == ([], True)
+        await site.write()
+        assert site.bodies(OPERATION_TOPIC) == ["0,1"]
+
+    play(scenario)
+
+
+def test_a_copy_is_known_before_it_is_readable() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        site.store.unreadable_from = site.store.next_commit_offset
+        await site.check()
+        clock_ms = site.store.clock_ms
+        assert site.work._table.find(0) == HalfMessage(0, 1, 1000, 1, clock_ms, None)
+        (asked,) = site.asked
+        assert asked == StoredMessage(asked.message, 1, 1000, clock_ms, 0, 0)
+
+    play(scenario)
+
+
+def test_a_transaction_cannot_end_while_it_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+
+        async def put(message: Message) -> PutResult:
+            with pytest.raises(RefusedError, match="is ending already"):
+                site.end(half)
+            return site.store.add(message)
+
+        monkeypatch.setattr(site.store, "put", put)
+        await site.check(checks_max=0)
+        assert (site.bodies(DISCARD_TOPIC), site.bodies()) == (["K"], [])
+
+    play(scenario)
 
 
 def test_a_check_appends_a_copy_and_asks_with_its_place() -> None:
@@ -514,6 +681,94 @@ def test_work_that_fails_is_logged_and_tried_again_each_second(
     play(scenario)
 
 
+def test_a_start_reads_no_half_message_that_was_deleted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> None:
+        for key in ("deleted", "open"):
+            site.send(key)
+        site.store.lost.add(0)
+        begins = {(HALF_TOPIC, 0): 1}
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await site.read()
+        assert (site.open(), caplog.text) == (["open"], "")
+
+    play(scenario)
+
+
+def test_a_start_reads_no_operation_that_was_deleted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        for _ in range(2):
+            site.store.add(half_messages.operation([0], 0, 0, HOST))
+        site.store.lost.add(1000)
+        begins = {(OPERATION_TOPIC, 0): 1}
+        monkeypatch.setattr(site.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await site.read()
+        assert (site.open(), caplog.text) == ([], "")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("operations", [[], [Message(OPERATION_TOPIC, b"9", {"TAGS": "d"})]])
+def test_without_a_position_in_an_operation_the_log_is_scanned_from_the_first_open_half_message(
+    operations: list[Message],
+) -> None:
+    """Operations of released brokers have no position."""
+
+    async def scenario(site: Site) -> None:
+        site.send()
+        for operation in operations:
+            site.store.add(operation)
+        await site.read()
+        assert (site.store.scanned, site.open()) == ([0], ["K"])
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("body", "needed"), [(b"1", (0, 0)), (b"x", (0, 1))])
+def test_an_operation_that_is_read_is_needed_until_the_progress_is_beyond_its_places(
+    body: bytes, needed: tuple[int, int]
+) -> None:
+    async def scenario(site: Site) -> None:
+        for key in ("open", "done"):
+            site.send(key)
+        site.store.add(Message(OPERATION_TOPIC, body, {"TAGS": "d"}))
+        await site.read()
+        assert site.work._table.progress(1) == needed
+
+    play(scenario)
+
+
+def test_an_operation_that_names_only_a_copy_ends_its_transaction() -> None:
+    async def scenario(site: Site) -> None:
+        site.send()
+        await site.read()
+        site.store.clock_ms += TIMEOUT_MS
+        await site.check()
+        site.store.add(half_messages.operation([1], 0, 0, HOST))
+        site.restart()
+        await site.read()
+        assert (site.open(), site.work.open_count) == ([], 0)
+
+    play(scenario)
+
+
+def test_only_a_record_of_the_half_topic_is_a_half_message() -> None:
+    async def scenario(site: Site) -> None:
+        half = site.send()
+        await site.read()
+        site.end(half)
+        (final,) = site.store.messages("T")
+        assert site.work.half_at(half.commit_offset) == half
+        assert site.work.half_at(final.commit_offset) is None
+        assert site.work.half_at(final.commit_offset, "T") == final
+
+    play(scenario)
+
+
 def test_a_start_scans_the_log_from_where_the_last_operation_says() -> None:
     async def scenario(site: Site) -> None:
         first = site.send("first")
@@ -545,6 +800,7 @@ def test_a_final_without_an_operation_ends_its_transaction_and_that_of_another_q
         assert site.open() == ["open"]
         assert site.work._table.known_end(0) is End.COMMIT
         assert site.work._table.known_end(2) is End.DISCARD
+        assert site.work._table.scan_from([], 99_000) == 3000, "where the first of these ends is"
 
     play(scenario)
 

@@ -29,3 +29,10 @@ def test_a_group_without_members_carries_out_no_reset() -> None:
     resets.drop("G")
     resets.drop("G")
     assert not resets.explains("G", "T", 0, 9, 2)
+
+
+def test_a_commit_of_the_known_offset_carries_out_nothing_and_the_reset_is_still_expected() -> None:
+    resets = PendingResets()
+    resets.expect("G", "T", {0: 3})
+    assert not resets.explains("G", "T", 0, known=5, offset=5)
+    assert resets.explains("G", "T", 0, known=5, offset=3)

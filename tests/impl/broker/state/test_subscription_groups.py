@@ -4,6 +4,7 @@ Source: docs/reference/protocol/groups.md, "Subscription groups".
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 import pytest
 
@@ -198,3 +199,23 @@ def test_a_slave_adopts_the_table_of_its_master_once_for_each_version() -> None:
         assert table.snapshot() == masters
 
     play(again, disk)
+
+
+def test_a_known_group_can_be_changed_although_there_are_more_than_the_limit() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        await opened(loop, disk).put_all(named("G1", "G2", "G3"))
+        table = opened(loop, disk, groups_max=2)
+        await table.put_all(named("G1", retries=3))
+        assert table.get("G1") == named("G1", retries=3)[0]
+        with pytest.raises(RefusedError, match="there are 3 groups"):
+            table.find_or_make("G4", auto_create=True)
+
+    run_simulated(main(), loop)
+
+
+def test_one_connection_has_its_share_of_the_groups() -> None:
+    with closing(SimulatedLoop()) as loop:
+        limits = opened(loop, SimulatedDisk(), groups_max=100_000).budget.limits
+    assert (limits.total, limits.address, limits.connection) == (100_000, 50_000, 100_000)

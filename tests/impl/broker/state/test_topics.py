@@ -2,8 +2,16 @@
 
 import pytest
 
-from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, TopicTable, built_in, is_system_topic
+from mqproof.impl.broker.state.topics import (
+    DEFAULT_TOPIC,
+    SYSTEM_TOPICS,
+    TopicTable,
+    built_in,
+    is_system_topic,
+    system_topics,
+)
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, DataVersion, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.budget import Percentages
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.network import SimulatedNetwork
@@ -30,6 +38,21 @@ def test_the_topic_of_traces_exists_only_if_it_is_enabled(trace: bool) -> None:
     topics = built_in(broker="b", cluster="C", auto_create=True, default_queues=8, trace=trace)
     found = [topic for topic in topics if topic.topic_name == "RMQ_SYS_TRACE_TOPIC"]
     assert [topic.write_queue_nums for topic in found] == [1] * trace
+
+
+def test_a_new_broker_has_the_topics_of_released_ones() -> None:
+    topics = built_in(broker="b", cluster="C", auto_create=True, default_queues=8, trace=True)
+    assert {each.topic_name: (each.read_queue_nums, each.write_queue_nums, each.perm) for each in topics} == {
+        "SELF_TEST_TOPIC": (1, 1, 6),
+        "C": (16, 16, 7),
+        "b": (1, 1, 7),
+        "OFFSET_MOVED_EVENT": (1, 1, 6),
+        "SCHEDULE_TOPIC_XXXX": (18, 18, 6),
+        "BenchmarkTest": (1024, 1024, 6),
+        "C_REPLY_TOPIC": (1, 1, 6),
+        "RMQ_SYS_TRACE_TOPIC": (1, 1, 6),
+        "TBW102": (8, 8, 7),
+    }
 
 
 def test_a_topic_created_by_a_send_has_the_smaller_number_of_queues_and_no_inherit_flag() -> None:
@@ -243,5 +266,72 @@ def test_topics_that_have_queues_are_rebuilt_when_their_file_is_lost(
         again = TopicTable(PATH, runtime(loop, disk), topics_max=12, queues_max=64)
         assert again.load([], with_queues={"V": 1})
         assert (again.snapshot(), again.get("V")) == (table.snapshot(), None)
+
+    run_simulated(main(), loop)
+
+
+def test_the_system_topics_of_a_broker_have_its_name_and_that_of_its_cluster() -> None:
+    assert system_topics("b", "C") == sorted({*SYSTEM_TOPICS, "b", "C", "C_REPLY_TOPIC"})
+    assert len(SYSTEM_TOPICS) == 9
+
+
+def test_topics_are_rebuilt_with_their_queues_and_a_hundred_names_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = TopicTable(PATH, runtime(loop, SimulatedDisk()), topics_max=12, queues_max=64)
+        found = {f"T{number:03}": number + 1 for number in range(101)}
+        assert not table.load([], with_queues=found)
+        assert {
+            name: topic.read_queue_nums for name, topic in table.snapshot().topic_config_table.items()
+        } == found
+        assert "101 topics are rebuilt" in caplog.text
+        assert " T098 T099" in caplog.text
+        assert "T100" not in caplog.text
+
+    run_simulated(main(), loop)
+
+
+def test_without_automatic_creation_a_broker_has_no_template_and_no_topic_of_traces() -> None:
+    topics = built_in(broker="b", cluster="C", auto_create=False, default_queues=8)
+    assert {topic.topic_name for topic in topics} & {"TBW102", "RMQ_SYS_TRACE_TOPIC"} == set()
+
+
+def test_a_created_topic_has_at_most_the_queues_of_the_broker_and_a_connection_its_share_of_topics() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        percent = Percentages(address=10, connection=1)
+        table = TopicTable(
+            PATH, runtime(loop, SimulatedDisk()), topics_max=1_000_000, queues_max=64, percent=percent
+        )
+        table.load(built_in(broker="b", cluster="C", auto_create=True, default_queues=100))
+        made = await table.create_for_send("T", DEFAULT_TOPIC, 200)
+        assert made is not None
+        assert (made.read_queue_nums, made.write_queue_nums) == (64, 64)
+        retry = await table.create_for_send("%RETRY%G", "nowhere", 8)
+        assert retry is not None
+        assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm) == (1, 1, PERM_READ_WRITE)
+        assert await table.create_for_send("other", "%RETRY%G", 8) is None
+        limits = table.budget.limits
+        assert (limits.total, limits.address, limits.connection) == (1_000_000, 100_000, 10_000)
+
+    run_simulated(main(), loop)
+
+
+def test_a_known_topic_can_be_changed_although_there_are_more_than_the_limit() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = TopicTable(PATH, runtime(loop, SimulatedDisk()), topics_max=2, queues_max=64)
+        table.load(built_in(broker="b", cluster="C", auto_create=True, default_queues=8))
+        await table.put(TopicConfig(topic_name="b", perm=4))
+        changed = table.get("b")
+        assert changed is not None
+        assert changed.perm == 4
+        with pytest.raises(RefusedError, match="there are 8 topics"):
+            await table.ensure("new", 1)
 
     run_simulated(main(), loop)

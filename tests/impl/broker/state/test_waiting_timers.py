@@ -132,3 +132,22 @@ def test_a_key_names_a_copied_message_once_and_one_without_a_key_never() -> None
     made = table(waiting(0, 30, key="K"), waiting(1, 30, original=0, key="K"), waiting(2, 30))
     assert [one.place for one in made.named(("T", "K"))] == [1]
     assert list(made._by_key) == [("T", "K")]
+
+
+def test_no_more_are_taken_or_copied_than_asked_for() -> None:
+    made = table(*(waiting(place, 10) for place in range(3)))
+    assert [one.place for one in made.older_than(300, 2)] == [0, 1]
+    assert [one.place for one in made.older_than(101, 9)] == [0, 1]
+    assert [one.place for one in made.older_than(100, 9)] == [0]
+    assert made.older_than(300, 0) == []
+    assert [one.place for one in made.take_due(10, 2, 0)] == [0, 1]
+    assert [one.place for one in made.take_due(10, 2, 0)] == [2]
+
+
+def test_a_point_covers_the_finals_that_were_due_at_its_time_exactly() -> None:
+    made = table(waiting(0, 20), waiting(1, 21))
+    made.take_due(20, 9, 1000)
+    made.finish(0, 1100)
+    assert made.point(19, 2000) == Point(first=1, read_end=2, due_ms=19, scan_from=1000)
+    assert made.point(20, 2000) == Point(first=1, read_end=2, due_ms=20, scan_from=2000)
+    assert table(waiting(0, 0)).point(0, 2000) == Point(first=0, read_end=1, due_ms=0, scan_from=2000)
