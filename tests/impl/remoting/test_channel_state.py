@@ -310,7 +310,7 @@ def test_a_reply_that_is_set_later_is_sent_when_it_is_set() -> None:
             asked.append(request)
             return later
 
-        channel = Channel(connection, handle, Limits())  # type: ignore[arg-type]
+        channel = Channel(connection, handle, Limits())
         channel.received(FRAME)
         assert (channel.unanswered, connection.answers()) == (1, [])
         later.set(asked[0].answer(0, remark="late"))
