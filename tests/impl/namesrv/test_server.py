@@ -8,7 +8,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqproof.impl.namesrv.server import PROCESSORS
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import PROCESSORS, NameServer
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ClusterInfo,
@@ -18,6 +19,7 @@ from mqproof.impl.remoting.bodies import (
     TopicConfigs,
     TopicRoute,
 )
+from mqproof.impl.remoting.budget import Shares
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import (
@@ -27,6 +29,8 @@ from mqproof.impl.remoting.headers import (
     RouteRequest,
     UnregisterBrokerRequest,
 )
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import SCHEMA_VERSION, Event, Kind
 from tests.impl.namesrv.world import BROKER, World, play
@@ -266,3 +270,17 @@ def test_the_upkeep_acts_on_brokers_and_the_versions_of_their_topics() -> None:
         assert world.server.noticeable() == seen[-1]
 
     play(scenario)
+
+
+def test_the_shares_of_addresses_and_connections_are_those_of_the_configuration() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+    config = NameServerConfig(port=0, address_percent=30, connection_percent=20)
+
+    async def main() -> list[Shares]:
+        return [budget.limits for budget in NameServer(config, runtime).budgets]
+
+    total = 256 << 20
+    of_bytes = Shares(total, total * 30 // 100, total * 20 // 100)
+    connections = Shares(runtime.connections_max, max(1000, runtime.connections_max * 30 // 100), 1)
+    assert run_simulated(main(), loop) == [connections, of_bytes, of_bytes, of_bytes]

@@ -1,6 +1,8 @@
 """Tests that a client with many connections reports the result of each request."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -133,10 +135,10 @@ def test_a_connection_is_awaited_for_3_s_and_not_longer_than_the_answer(
 ) -> None:
     async def main() -> float:
         client, address = RemotingClient(Never()), Address("10.0.0.1", 1)
-        request = new_request(1)
-        asking = (
-            client.send_oneway(address, request) if is_oneway else client.invoke(address, request, timeout_s)
-        )
+        asking: Coroutine[Any, Any, object] = client.invoke(address, new_request(1), timeout_s)
+        if is_oneway:
+            asking.close()
+            asking = client.send_oneway(address, new_request(1))
         with pytest.raises(ConnectError, match=f"no connection to .* within {waited_s * 1000:.0f} ms"):
             await asking
         return asyncio.get_running_loop().time()
