@@ -128,6 +128,8 @@ def test_a_drained_channel_waits_for_the_requests_in_progress(in_time: bool) -> 
         assert not draining.done()
         if in_time:
             site.may_answer.set()
+            await _turns()
+            assert draining.done(), "the last answer ends the drain"
         await asyncio.sleep(0.2)
         assert draining.done()
         site.may_answer.set()  # too late: the requests were cancelled
