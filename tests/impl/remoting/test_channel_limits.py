@@ -157,6 +157,19 @@ def test_a_connection_may_have_4_kib_unanswered_even_if_others_use_all(size: int
     run_simulated(main())
 
 
+@pytest.mark.parametrize(("free", "codes"), [(4 * KIB, []), (4 * KIB - 1, [ResponseCode.SYSTEM_BUSY])])
+def test_a_connection_that_needs_more_takes_only_the_difference(free: int, codes: list[int]) -> None:
+    async def main() -> list[int]:
+        site = Site(is_late=True)
+        site.channel.received(frame(4 * KIB))
+        budget = site.budgets.unanswered
+        budget.take(OTHER, budget.limits.total - budget.used - free)
+        site.channel.received(frame(4 * KIB))
+        return site.codes()
+
+    assert run_simulated(main()) == codes
+
+
 # Answers to a peer that does not read.
 
 
@@ -191,3 +204,30 @@ def test_a_connection_may_have_64_kib_of_a_frame_even_if_others_use_all(size: in
         assert budget.used == budget.limits.total
 
     run_simulated(main())
+
+
+def test_nothing_is_read_from_a_connection_that_exceeded_its_share_of_incomplete_frames() -> None:
+    async def main() -> None:
+        site = Site()
+        budget = site.budgets.incomplete
+        budget.take(OTHER, budget.limits.total)
+        data = frame(100 * KIB)
+        site.channel.received(data[: 70 * KIB])
+        site.channel.received(data[70 * KIB :])
+        assert site.handled == 0
+
+    run_simulated(main())
+
+
+def test_a_connection_that_receives_nothing_more_is_not_ended_by_the_use_of_others() -> None:
+    async def main() -> list[str]:
+        site = Site()
+        site.channel.received(frame(100 * KIB)[: 70 * KIB])
+        budget = site.budgets.incomplete
+        budget.take(OTHER, budget.limits.total)
+        site.channel.write_paused()
+        site.channel.write_resumed()
+        await asyncio.sleep(0.1)
+        return site.connection.calls
+
+    assert run_simulated(main()) == ["pause", "resume"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqproof.impl.remoting.channel import ConnectError, RequestTimeoutError
+from mqproof.impl.remoting.channel import ConnectError, Limits, RequestTimeoutError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.server import RemotingServer
@@ -184,3 +184,25 @@ def test_a_client_that_ends_gives_up_its_attempts_to_connect(end: str) -> None:
         return network.cancelled
 
     assert run_simulated(main()) == 1
+
+
+def test_a_client_has_one_connection_for_each_address_with_its_limits() -> None:
+    async def main() -> None:
+        network = SimulatedNetwork()
+        server = RemotingServer(network, lambda request, _channel: request.answer(0))
+        client = RemotingClient(network, limits=Limits(pending_max=0))
+        address = await server.start("127.0.0.1", 0)
+        assert not client.is_connected(address)
+        assert client.channel(address) is None
+        for _ in range(2):
+            with pytest.raises(ConnectError, match="0 requests to .* are already unanswered"):
+                await client.invoke(address, new_request(1), 1.0)
+        assert client.is_connected(address)
+        assert client.channel(address) is not None
+        assert server.budgets.connections.used == 1
+        await client.close()
+        await asyncio.sleep(0.1)
+        assert not client.is_connected(address)
+        await server.stop()
+
+    run_simulated(main())

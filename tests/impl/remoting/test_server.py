@@ -7,10 +7,15 @@ import asyncio
 
 import pytest
 
-from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.budget import server_budgets
+from mqproof.impl.remoting.channel import Channel, RemotingError
 from mqproof.impl.remoting.command import encode, new_request
+from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.simulated_loop import run_simulated
-from tests.impl.remoting.test_channel import ECHO, SLOW, RawPeer, World
+from mqproof.impl.runtime.supervision import Supervisor
+from tests.impl.remoting.test_channel import ECHO, PROCESSORS, SLOW, RawPeer, Stubborn, World
 
 FRAME = encode(new_request(ECHO, body=b"x"))
 
@@ -140,3 +145,91 @@ def test_a_killed_server_breaks_its_connections_at_once() -> None:
             return peer.is_closed, bytes(peer.buffer)
 
     assert run_simulated(main()) == (True, b"")
+
+
+# The end of a server.
+
+
+class Lingering(Stubborn):
+    """A connection that is closed some time after that was requested; None means never."""
+
+    def __init__(self, closing_s: float | None) -> None:
+        super().__init__()
+        self.closing_s = closing_s
+        self.channel: Channel | None = None
+
+    def close(self) -> None:
+        assert self.channel is not None
+        if self.closing_s is not None:
+            asyncio.get_running_loop().call_later(self.closing_s, self.channel.closed)
+
+
+@pytest.mark.parametrize(("closing_s", "stopped_s"), [(0.5, 0.5), (0.95, 0.95), (1.5, 1.0), (None, 1.0)])
+def test_a_stop_waits_up_to_a_second_for_its_connections_to_close(
+    closing_s: float | None, stopped_s: float
+) -> None:
+    async def main() -> float:
+        server = RemotingServer(SimulatedNetwork(), handler(PROCESSORS))
+        await server.start("127.0.0.1", 0)
+        connection = Lingering(closing_s)
+        connection.channel = server._accept(connection)
+        await server.stop()
+        return asyncio.get_running_loop().time()
+
+    assert run_simulated(main()) == pytest.approx(stopped_s, abs=0.001)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_server_that_ended_accepts_no_connection_and_runs_nothing(end: str) -> None:
+    async def main() -> None:
+        network, supervisor = SimulatedNetwork(), Supervisor()
+        server = RemotingServer(network, handler(PROCESSORS), supervisor=supervisor)
+        address = await server.start("127.0.0.1", 0)
+        assert supervisor.running == {"scan for idle connections"}
+        assert len(asyncio.all_tasks()) == 2
+        if end == "stop":
+            await server.stop()
+        else:
+            server.kill()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1
+        with pytest.raises(OSError, match="no server listens on"):
+            await network.connect(address, RawPeer().accept)
+        assert asyncio.get_running_loop().time() < 0.1, "there was no connection to wait for"
+
+    run_simulated(main())
+
+
+def test_a_second_stop_does_not_end_the_next_server_at_the_address() -> None:
+    async def main() -> None:
+        network = SimulatedNetwork()
+        first, second = (RemotingServer(network, handler(PROCESSORS)) for _ in range(2))
+        address = await first.start("127.0.0.1", 4711)
+        await first.stop()
+        assert await second.start(*address) == address
+        await first.stop()
+        await network.connect(address, RawPeer().accept)
+        await second.stop()
+
+    run_simulated(main())
+
+
+def test_a_server_that_did_not_start_can_be_ended() -> None:
+    async def main() -> None:
+        server = RemotingServer(SimulatedNetwork(), handler(PROCESSORS))
+        await server.stop()
+        server.kill()
+
+    run_simulated(main())
+
+
+def test_the_listeners_of_a_server_share_its_budgets() -> None:
+    async def main() -> None:
+        budgets = server_budgets(7, 1 << 20)
+        server = RemotingServer(SimulatedNetwork(), handler(PROCESSORS), budgets=budgets)
+        assert server.budgets is budgets
+        own = RemotingServer(SimulatedNetwork(), handler(PROCESSORS), connections_max=7)
+        assert own.budgets.connections.limits.total == 7
+
+    run_simulated(main())
