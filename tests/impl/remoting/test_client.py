@@ -1,12 +1,13 @@
 """Tests that a client with many connections reports the result of each request."""
 
 import asyncio
+import gc
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from mqproof.impl.remoting.channel import ConnectError, Limits, RequestTimeoutError
+from mqproof.impl.remoting.channel import ConnectError, ConnectionLostError, Limits, RequestTimeoutError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.server import RemotingServer
@@ -190,14 +191,16 @@ def test_a_client_has_one_connection_for_each_address_with_its_limits() -> None:
     async def main() -> None:
         network = SimulatedNetwork()
         server = RemotingServer(network, lambda request, _channel: request.answer(0))
-        client = RemotingClient(network, limits=Limits(pending_max=0))
+        greeted: list[Address] = []
+        client = RemotingClient(network, limits=Limits(pending_max=0), on_connected=greeted.append)
         address = await server.start("127.0.0.1", 0)
         assert not client.is_connected(address)
         assert client.channel(address) is None
         for _ in range(2):
-            with pytest.raises(ConnectError, match="0 requests to .* are already unanswered"):
+            with pytest.raises(ConnectError, match=r"0 requests to .* are already unanswered"):
                 await client.invoke(address, new_request(1), 1.0)
         assert client.is_connected(address)
+        assert greeted == [address]
         assert client.channel(address) is not None
         assert server.budgets.connections.used == 1
         await client.close()
@@ -206,3 +209,41 @@ def test_a_client_has_one_connection_for_each_address_with_its_limits() -> None:
         await server.stop()
 
     run_simulated(main())
+
+
+def test_an_aborted_client_breaks_its_connections_and_makes_no_other() -> None:
+    async def main() -> None:
+        network = SimulatedNetwork()
+        server = RemotingServer(network, lambda _request, _channel: None)
+        client = RemotingClient(network)
+        address = await server.start("127.0.0.1", 0)
+        asking = asyncio.create_task(client.invoke(address, new_request(1), 60.0))
+        await asyncio.sleep(1)
+        client.abort()
+        with pytest.raises(ConnectionLostError):
+            await asking
+        assert asyncio.get_running_loop().time() < 1.1
+        with pytest.raises(ConnectError, match="the client is closed"):
+            await client.invoke(address, new_request(1), 1.0)
+        await server.stop()
+
+    run_simulated(main())
+
+
+def test_an_attempt_that_fails_after_its_callers_gave_up_is_not_reported() -> None:
+    class Failing(SimulatedNetwork):
+        async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:  # noqa: ARG002
+            await asyncio.sleep(2)
+            raise OSError("no route")
+
+    async def main() -> list[object]:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        client = RemotingClient(Failing())
+        with pytest.raises(ConnectError):
+            await client.invoke(Address("10.0.0.1", 1), new_request(1), 1.0)
+        await asyncio.sleep(2)
+        gc.collect()
+        return reported
+
+    assert run_simulated(main()) == []
