@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ import pytest
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.half_messages import HALF_TOPIC
-from mqproof.impl.broker.processors.send import _answer, _message_type, _Target, _unpacked
+from mqproof.impl.broker.processors.send import _answer, _message_type, _Target, _unpacked, send_message
 from mqproof.impl.broker.timed_messages import TIMER_TOPIC
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.batch import Part, encode_batch
@@ -192,15 +192,16 @@ def test_a_broker_without_write_permission_refuses_ordered_topics() -> None:
 
 
 def test_a_topic_with_several_tags_marks_its_messages() -> None:
-    async def scenario(world: World) -> int:
+    async def scenario(world: World) -> list[int]:
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.topics.put(TopicConfig("many", topic_filter_type="MULTI_TAG"))
-        await send(world, topic="many")
-        (one,) = stored(world, "many")
-        return one.message.sys_flag
+        for topic in ("many", "T"):
+            for flag in (0, 1):
+                await send(world, topic=topic, sysFlag=flag)
+        return [one.message.sys_flag for topic in ("many", "T") for one in stored(world, topic)]
 
-    assert play(scenario) == 2
+    assert play(scenario) == [2, 3, 0, 1]
 
 
 def test_a_peer_cannot_create_topics_and_groups_without_limit() -> None:
@@ -341,6 +342,57 @@ def test_as_many_transactions_are_open_as_are_allowed() -> None:
     *accepted, refused = play(scenario, config=replace(CONFIG, transactions_open_max=2))
     assert accepted == [(0, None)] * 2
     assert refused == (ResponseCode.SYSTEM_BUSY, "2 transactions are open, which is the limit")
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("is_slave", "topic", "code", "remark"),
+    [
+        (True, "T", ResponseCode.SERVICE_NOT_AVAILABLE, "this broker is a slave"),
+        (
+            False,
+            "SCHEDULE_TOPIC_XXXX",
+            ResponseCode.NO_PERMISSION,
+            "clients may not send to topic SCHEDULE_TOPIC_XXXX",
+        ),
+    ],
+)
+def test_a_slave_refuses_sends_and_a_master_those_to_its_own_topics(
+    is_slave: bool, topic: str, code: ResponseCode, remark: str
+) -> None:
+    services: Any = SimpleNamespace(
+        is_slave=is_slave,
+        store=SimpleNamespace(refusal="this broker is a slave"),
+        tracing_fields=lambda: {"TRACE_ON": "true"},
+    )
+    request = new_request(RequestCode.SEND_MESSAGE, altered(SEND, topic=topic))
+    answer = send_message(services, request, cast("Any", None))
+    assert isinstance(answer, Command)
+    assert (answer.code, answer.remark, answer.fields) == (code, remark, {"TRACE_ON": "true"})
+
+
+def test_a_oneway_send_is_stored_and_has_no_event_of_an_answer() -> None:
+    async def scenario(world: World) -> None:
+        request = new_request(RequestCode.SEND_MESSAGE, altered(SEND), b"x", oneway=True)
+        await world.session.remoting.send_oneway(world.broker_address, request)
+        await send(world, b"y")
+        assert [one.message.body for one in stored(world, "T")] == [b"x", b"y"]
+        acks = [event for event in world.events if event.kind is Kind.SEND_ACK and event.node == "broker-a"]
+        assert [ack.queue_offset for ack in acks] == [1]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("maximum", "topic"), [(1, "%RETRY%G"), (0, "%DLQ%G")])
+def test_a_send_without_a_number_of_retries_counts_as_the_first(maximum: int, topic: str) -> None:
+    async def scenario(world: World) -> None:
+        await send(world, topic="%RETRY%G", maxReconsumeTimes=maximum)
+        (one,) = stored(world, topic)
+        assert one.message.reconsume_times == 0
+
+    play(scenario)
 
 
 # Answers.
