@@ -241,7 +241,6 @@ class Channel:
         self._let_senders_go_on()
         self._buffer.clear()
         self._account()
-        self._reserve()
         self._count_unread()
         if self._closing is not None:
             self._closing.cancel()

@@ -145,3 +145,57 @@ def test_bytes_after_a_refused_answer_are_ignored() -> None:
             await answer
 
     run_simulated(main(), SimulatedLoop())
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 101])
+def test_an_answer_has_1_to_100_addresses(count: int) -> None:
+    answer = ok(";".join(f"10.0.0.1:{port}" for port in range(1, count + 1)))
+    if 1 <= count <= 100:
+        assert len(fetch(answer)[0]) == count
+    else:
+        with pytest.raises(AddressServerError, match=f"{count} addresses, 1 to 100 expected"):
+            fetch(answer)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_an_answer_has_at_most_64_kib(extra: int) -> None:
+    start = ok("10.0.0.1:9876;")
+    answer = start + b";" * (64 * 1024 - len(start) + extra)
+    if extra:
+        with pytest.raises(AddressServerError, match="an answer of more than 65536 bytes"):
+            fetch(answer)
+    else:
+        assert fetch(answer)[0] == (Address("10.0.0.1", 9876),)
+
+
+@pytest.mark.parametrize(("delay_s", "is_answered"), [(2.9, True), (3.1, False)])
+def test_an_answer_arrives_within_3_s(delay_s: float, is_answered: bool) -> None:
+    class SlowServer(WebServer):
+        def received(self, data: bytes) -> None:
+            asyncio.get_running_loop().call_later(delay_s, super().received, data)
+
+    async def main() -> tuple[Address, ...]:
+        network = SimulatedNetwork()
+        await network.listen(
+            *WHERE, lambda connection: SlowServer(connection, lambda: ok("10.0.0.1:9876"), [])
+        )
+        return await AddressServer(WHERE, "/").fetch(network)
+
+    if is_answered:
+        assert run_simulated(main()) == (Address("10.0.0.1", 9876),)
+    else:
+        with pytest.raises(AddressServerError, match="no answer within 3 s"):
+            run_simulated(main())
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "path"),
+    [
+        ("http://h", Address("h", 80), "/"),
+        ("http://h:8080/a", Address("h", 8080), "/a"),
+        ("http://h/a?b=c", Address("h", 80), "/a?b=c"),
+        ("http://h?b=c", Address("h", 80), "/?b=c"),
+    ],
+)
+def test_the_port_and_the_path_of_a_url_have_defaults(url: str, address: Address, path: str) -> None:
+    assert parse(url) == AddressServer(address, path)

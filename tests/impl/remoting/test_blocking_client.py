@@ -55,7 +55,8 @@ def test_only_the_response_with_the_number_of_the_request_is_returned() -> None:
     def serve(peer: socket.socket) -> None:
         request = received(peer)
         other = Command(0, request.opaque + 1, flag=1, remark="of another request")
-        own = encode(new_request(2)) + encode(other) + encode(request.answer(0, remark="good"))
+        asked = Command(2, request.opaque, remark="a request of the server")
+        own = encode(asked) + encode(other) + encode(request.answer(0, remark="good"))
         peer.sendall(own[:-3])
         peer.sendall(own[-3:])
         answers(peer)

@@ -128,6 +128,8 @@ def test_a_drained_channel_waits_for_the_requests_in_progress(in_time: bool) -> 
         assert not draining.done()
         if in_time:
             site.may_answer.set()
+            await _turns()
+            assert draining.done(), "the last answer ends the drain"
         await asyncio.sleep(0.2)
         assert draining.done()
         site.may_answer.set()  # too late: the requests were cancelled
@@ -310,10 +312,63 @@ def test_a_reply_that_is_set_later_is_sent_when_it_is_set() -> None:
             asked.append(request)
             return later
 
-        channel = Channel(connection, handle, Limits())  # type: ignore[arg-type]
+        channel = Channel(connection, handle, Limits())
         channel.received(FRAME)
         assert (channel.unanswered, connection.answers()) == (1, [])
         later.set(asked[0].answer(0, remark="late"))
         assert (channel.unanswered, [one.remark for one in connection.answers()]) == (0, ["late"])
+
+    _play(scenario)
+
+
+def test_reading_stays_paused_while_requests_are_in_progress_although_the_peer_reads_again() -> None:
+    async def scenario() -> None:
+        site = _Site(unanswered_max=1)
+        site.channel.received(FRAME)
+        await _turns()
+        site.channel.write_paused()
+        site.channel.write_resumed()
+        assert site.connection.calls == ["pause"]
+        site.may_answer.set()
+        await _turns()
+        assert site.connection.calls == ["pause", "resume"]
+
+    _play(scenario)
+
+
+def test_nothing_is_read_after_an_invalid_frame() -> None:
+    async def scenario() -> None:
+        site = _Site()
+        for data in (bytes(8), FRAME, FRAME):
+            site.channel.received(data)
+        await _turns()
+        assert (site.requests, site.connection.calls) == ([], ["abort"])
+
+    _play(scenario)
+
+
+def test_a_response_counts_once_and_only_for_its_own_request() -> None:
+    async def scenario() -> None:
+        site = _Site()
+        asking = asyncio.create_task(site.channel.invoke(new_request(1), 1.0))
+        await _turns()
+        [asked] = site.connection.answers()
+        unknown = new_request(1).answer(0)
+        site.channel.received(encode(unknown))
+        await _turns()
+        assert not asking.done()
+        site.channel.received(encode(asked.answer(0, remark="a")) + encode(asked.answer(0, remark="b")))
+        assert (await asking).remark == "a"
+        site.channel.received(encode(asked.answer(0, remark="c")))
+
+    _play(scenario)
+
+
+def test_a_handler_may_leave_a_request_without_an_answer() -> None:
+    async def scenario() -> None:
+        connection = _Connection()
+        channel = Channel(connection, lambda _request, _channel: None, Limits())
+        channel.received(FRAME + FRAME)
+        assert (connection.answers(), channel.unanswered, connection.calls) == ([], 0, [])
 
     _play(scenario)

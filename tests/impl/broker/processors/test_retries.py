@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.processors.retries import _again
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import SendBackRequest
@@ -164,3 +165,20 @@ def test_a_retry_topic_without_write_permission_is_not_written(changes: dict[str
         return await send_back(world, 0)
 
     assert play(scenario) == ResponseCode.NO_PERMISSION
+
+
+@pytest.mark.parametrize(("level", "delay"), [(0, None), (2, "2")])
+def test_a_retry_has_only_the_delay_of_its_own_level(level: int, delay: str | None) -> None:
+    """The original may still have the level at which it waited before."""
+
+    async def scenario(world: World) -> None:
+        await world.producer.send(message("x"), QUEUE)
+        (original,) = stored(world, "T")
+        properties = {**original.message.properties, "DELAY": "1"}
+        delayed = replace(original, message=msgspec.structs.replace(original.message, properties=properties))
+        assert world.broker is not None
+        assert world.broker.services is not None
+        again = _again(world.broker.services, delayed, TopicConfig("%RETRY%G", write_queue_nums=1), level)
+        assert again.properties.get("DELAY") == delay
+
+    play(scenario)

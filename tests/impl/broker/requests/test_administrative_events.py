@@ -7,7 +7,7 @@ their log.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -323,8 +323,8 @@ def test_a_refused_request_and_one_that_changes_nothing_have_no_event(
     services = SimpleNamespace(events=events if has_log else None, acl=None)
     request = new_request(code, {"topic": "T"})
     handle = recording(code, lambda request, _: request.answer(answered), cast("Any", services))
-    answer = cast("Any", handle)(request, None)
-    answer = run_simulated(answer) if isinstance(answer, Awaitable) else answer
+    answer: Any = cast("Any", handle)(request, None)
+    answer = run_simulated(answer) if isinstance(answer, Coroutine) else answer
     assert (answer.code, events.kept) == (answered, [])
 
 
