@@ -7,7 +7,8 @@ a trace is no reliable record.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from mqproof.impl.client.model import Outcome, Sent
@@ -90,12 +91,12 @@ class TraceDispatcher:
 
     async def _send_all(self) -> None:
         async with self._one_at_a_time:
-            while self._waiting:
-                await self._send_batch()
+            while batch := self._next_batch():
+                await self._send_batch(batch)
 
-    async def _send_batch(self) -> None:
-        batch, body = self._next_batch()
-        keys = " ".join(keys_of(batch))
+    async def _send_batch(self, batch: Sequence[tuple[TraceRecord, bytes]]) -> None:
+        keys = " ".join(keys_of(record for record, _ in batch))
+        body = b"".join(part for _, part in batch)
         message = Message(self.topic, body, {KEYS: keys} if keys else {})
         try:
             outcome = await self._send(message)
@@ -108,20 +109,20 @@ class TraceDispatcher:
         if not isinstance(outcome, Sent):
             self._lost(len(batch), outcome.remark)
 
-    def _next_batch(self) -> tuple[list[TraceRecord], bytes]:
-        """Take the next records that fit into one message; one record always does."""
-        batch: list[TraceRecord] = []
-        parts: list[bytes] = []
+    def _next_batch(self) -> list[tuple[TraceRecord, bytes]]:
+        """Take the next records that fit into one message, with their texts; one record always fits."""
+        batch: list[tuple[TraceRecord, bytes]] = []
         size = keys_size = 0
-        while self._waiting and len(batch) < _BATCH_MAX:
-            part = encode(self._waiting[0]).encode()
-            more_keys = sum(len(key) + 1 for key in keys_of([self._waiting[0]]))
-            if batch and (size + len(part) > _BODY_BYTES_MAX or keys_size + more_keys > _KEYS_BYTES_MAX):
+        for record in islice(self._waiting, _BATCH_MAX):
+            part = encode(record).encode()
+            size += len(part)
+            keys_size += sum(len(key) + 1 for key in keys_of([record]))
+            if batch and (size > _BODY_BYTES_MAX or keys_size > _KEYS_BYTES_MAX):
                 break
-            size, keys_size = size + len(part), keys_size + more_keys
-            batch.append(self._waiting.popleft())
-            parts.append(part)
-        return batch, b"".join(parts)
+            batch.append((record, part))
+        for _ in batch:
+            self._waiting.popleft()
+        return batch
 
     def _lost(self, count: int, reason: str) -> None:
         """Count lost records, and log their number at most once in _LOG_S seconds."""

@@ -13,6 +13,7 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, Lit
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play
@@ -530,6 +531,34 @@ def test_a_stop_ends_the_tasks_first_and_records_that_the_member_has_left() -> N
 
     kinds = play(scenario)
     assert kinds.count(Kind.SUBSCRIBE) == kinds.count(Kind.UNSUBSCRIBE) == 1
+
+
+@pytest.mark.parametrize("given_ms", [None, 5])
+def test_a_group_that_starts_at_a_time_starts_at_the_given_one_or_half_an_hour_before_its_start(
+    given_ms: int | None,
+) -> None:
+    async def scenario(world: World) -> None:
+        asked_ms: list[int] = []
+
+        async def search_offset(_queue: MessageQueue, timestamp_ms: int) -> int:
+            asked_ms.append(timestamp_ms)
+            return 0
+
+        async def committed(_queue: MessageQueue) -> None:
+            """Return None: the group has no offset."""
+
+        await make_topic(world)
+        await asyncio.sleep(7)
+        config = LitePullConfig(consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=given_ms)
+        async with polling(world, config) as consumer:
+            started_ms = now_ms(world.runtime.clock)
+            consumer._calls.search_offset = search_offset  # type: ignore[method-assign]
+            consumer._calls.committed = committed  # type: ignore[method-assign]
+            await asyncio.sleep(3)
+            await consumer.assign([QUEUE])
+        assert asked_ms == [started_ms - 30 * 60_000 if given_ms is None else given_ms]
+
+    play(scenario)
 
 
 def test_a_pull_of_a_lite_pull_consumer_is_held_20_seconds() -> None:

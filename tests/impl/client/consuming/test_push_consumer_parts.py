@@ -283,6 +283,19 @@ def test_a_stop_waits_for_listeners_and_then_for_queues_that_are_given_up(
     assert done == ["queues", stop_s, "unlocked", "threads", "left", stop_s]
 
 
+@pytest.mark.parametrize("topic", [None, "Traces"])
+def test_calls_of_the_listener_are_traced_only_with_a_topic_for_them(topic: str | None) -> None:
+    async def scenario(consumer: PushConsumer) -> None:
+        groups = list(consumer._session._producers)
+        assert groups == ([] if topic is None else ["_INNER_TRACE_PRODUCER-G-CONSUME-1"])
+        traced = consumer._listening._traced
+        assert (traced and traced._dispatcher.topic) == topic
+        if traced is not None:
+            assert traced._group == "G"
+
+    play(scenario, PushConsumerConfig(trace_topic=topic))
+
+
 def test_another_concurrency_is_that_of_the_threads_too_and_only_a_started_consumer_has_it() -> None:
     done: list[object] = []
 
