@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
@@ -280,6 +281,8 @@ def test_a_consumer_that_is_not_started_or_has_nothing_to_poll_says_so() -> None
         async with consumer:
             with pytest.raises(ClientError, match="neither a subscription nor assigned queues"):
                 await consumer.poll()
+            with pytest.raises(ClientError, match="neither a subscription nor assigned queues"):
+                await anext(consumer.unacknowledged())
             with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
                 await consumer.subscribe("T x")
             await consumer.subscribe("T")
@@ -557,6 +560,61 @@ def test_a_group_that_starts_at_a_time_starts_at_the_given_one_or_half_an_hour_b
             await asyncio.sleep(3)
             await consumer.assign([QUEUE])
         assert asked_ms == [started_ms - 30 * 60_000 if given_ms is None else given_ms]
+
+    play(scenario)
+
+
+def test_a_consumer_that_cannot_join_its_group_can_be_started_when_the_other_one_has_left() -> None:
+    async def scenario(world: World) -> None:
+        first, second = polling(world), polling(world)
+        await first.start()
+        with pytest.raises(ClientError, match=f"group {GROUP} already has a consumer"):
+            await second.start()
+        await first.stop()
+        await second.start()
+        await second.stop()
+
+    play(scenario)
+
+
+def test_a_second_subscription_takes_effect_at_once() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        await world.producer.send(Message("U", b"x"))
+        async with polling(world) as consumer:
+            await consumer.subscribe("T")
+            await asyncio.sleep(5)
+            await consumer.subscribe("U")
+            await asyncio.sleep(1)
+            assert {queue.topic for queue in consumer.assignment()} == {"T", "U"}
+
+    play(scenario)
+
+
+class Arrived(asyncio.Event):
+    """Fails a consumer that looks for messages again and again."""
+
+    waits = 0
+
+    async def wait(self) -> Literal[True]:
+        self.waits += 1
+        assert self.waits < 10
+        return await super().wait()
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+def test_a_consumer_that_waits_looks_again_only_when_messages_arrive(is_polled: bool) -> None:
+    async def scenario(world: World) -> None:
+        await fill(world, QUEUE, 1)
+        async with polling(world) as consumer:
+            consumer._arrived = Arrived()
+            await consumer.assign([QUEUE])
+            await asyncio.sleep(1)
+            if is_polled:
+                assert [len(await consumer.poll()) for _ in range(2)] == [1, 0]
+            else:
+                assert await consumer._next_unbegun() is not None
+                assert await consumer._next_unbegun() is None
 
     play(scenario)
 
