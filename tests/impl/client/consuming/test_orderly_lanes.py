@@ -76,8 +76,9 @@ class Site:
 def play(scenario: Callable[[Site], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
         site = Site(**options)
-        await scenario(site)
-        await site.consumption.stop(0)
+        async with asyncio.timeout(1000):
+            await scenario(site)
+            await site.consumption.stop(0)
         assert len(asyncio.all_tasks()) == 1
 
     run_simulated(main())
@@ -207,6 +208,19 @@ def test_the_result_for_a_dropped_queue_does_not_count_and_its_end_is_awaited(
         await site.consumption.settled(held)
         await asyncio.sleep(5)
         assert (len(site.calls), site.set_to, len(site.events)) == (1, [], 1)
+
+    play(scenario)
+
+
+def test_a_dropped_queue_without_messages_is_settled_at_once() -> None:
+    async def scenario(site: Site) -> None:
+        held = held_of(0)
+        site.receive(held)
+        await asyncio.sleep(1)
+        held.is_dropped = True
+        await site.consumption.settled(held)
+        assert asyncio.get_running_loop().time() == 1
+        assert len(asyncio.all_tasks()) == 1
 
     play(scenario)
 
