@@ -7,7 +7,7 @@ a trace is no reliable record.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from typing import Final
 
@@ -91,12 +91,12 @@ class TraceDispatcher:
 
     async def _send_all(self) -> None:
         async with self._one_at_a_time:
-            while batch := self._next_batch():
-                await self._send_batch(batch)
+            while self._waiting:
+                await self._send_batch()
 
-    async def _send_batch(self, batch: Sequence[tuple[TraceRecord, bytes]]) -> None:
-        keys = " ".join(keys_of(record for record, _ in batch))
-        body = b"".join(part for _, part in batch)
+    async def _send_batch(self) -> None:
+        batch, body = self._next_batch()
+        keys = " ".join(keys_of(batch))
         message = Message(self.topic, body, {KEYS: keys} if keys else {})
         try:
             outcome = await self._send(message)
@@ -109,9 +109,10 @@ class TraceDispatcher:
         if not isinstance(outcome, Sent):
             self._lost(len(batch), outcome.remark)
 
-    def _next_batch(self) -> list[tuple[TraceRecord, bytes]]:
-        """Take the next records that fit into one message, with their texts; one record always fits."""
-        batch: list[tuple[TraceRecord, bytes]] = []
+    def _next_batch(self) -> tuple[list[TraceRecord], bytes]:
+        """Take the next records that fit into one message; one record always does."""
+        batch: list[TraceRecord] = []
+        parts: list[bytes] = []
         size = keys_size = 0
         for record in islice(self._waiting, _BATCH_MAX):
             part = encode(record).encode()
@@ -119,10 +120,11 @@ class TraceDispatcher:
             keys_size += sum(len(key) + 1 for key in keys_of([record]))
             if batch and (size > _BODY_BYTES_MAX or keys_size > _KEYS_BYTES_MAX):
                 break
-            batch.append((record, part))
+            batch.append(record)
+            parts.append(part)
         for _ in batch:
             self._waiting.popleft()
-        return batch
+        return batch, b"".join(parts)
 
     def _lost(self, count: int, reason: str) -> None:
         """Count lost records, and log their number at most once in _LOG_S seconds."""

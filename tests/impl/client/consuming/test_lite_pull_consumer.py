@@ -555,8 +555,8 @@ def test_a_group_that_starts_at_a_time_starts_at_the_given_one_or_half_an_hour_b
         config = LitePullConfig(consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=given_ms)
         async with polling(world, config) as consumer:
             started_ms = now_ms(world.runtime.clock)
-            consumer._calls.search_offset = search_offset  # type: ignore[method-assign]
-            consumer._calls.committed = committed  # type: ignore[method-assign]
+            consumer._calls.search_offset = search_offset  # type: ignore[method-assign,assignment]
+            consumer._calls.committed = committed  # type: ignore[method-assign,assignment]
             await asyncio.sleep(3)
             await consumer.assign([QUEUE])
         assert asked_ms == [started_ms - 30 * 60_000 if given_ms is None else given_ms]
