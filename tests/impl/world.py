@@ -27,7 +27,10 @@ from tests.impl.left import nothing_left
 T = TypeVar("T")
 
 _SCENARIO_S: Final = 86_400
-"""The time limit of a scenario, in simulated seconds. A wait that never ends would cost processor time."""
+"""The time limit of a scenario, and of its end, in simulated seconds.
+
+A wait that never ends would cost processor time.
+"""
 
 SMALL_STORE = StoreConfig(
     flush_mode=FlushMode.SYNC_FLUSH,
@@ -65,10 +68,11 @@ class World:
         return self
 
     async def __aexit__(self, failure: type[BaseException] | None, *_: object) -> None:
-        await self.session.stop()
-        if self.broker is not None:
-            await self.broker.stop()
-        await self.namesrv.stop()
+        async with asyncio.timeout(_SCENARIO_S):
+            await self.session.stop()
+            if self.broker is not None:
+                await self.broker.stop()
+            await self.namesrv.stop()
         if failure is None and not self.some_died:
             await nothing_left(self.loop, self.disk)
 

@@ -99,10 +99,12 @@ class AssignedQueues:
 
         Returns None if it was not being read.
         """
-        held, task = self._assigned.pop(queue, (None, None))
-        if held is not None and task is not None:
-            held.is_dropped = True
-            task.cancel()
+        entry = self._assigned.pop(queue, None)
+        if entry is None:
+            return None
+        held, task = entry
+        held.is_dropped = True
+        task.cancel()
         return held
 
     def progress(self, topic: str) -> dict[MessageQueue, int]:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from typing import Final
 
 from mqproof.impl.client.model import Outcome, Sent
@@ -113,14 +114,16 @@ class TraceDispatcher:
         batch: list[TraceRecord] = []
         parts: list[bytes] = []
         size = keys_size = 0
-        while self._waiting and len(batch) < _BATCH_MAX:
-            part = encode(self._waiting[0]).encode()
-            more_keys = sum(len(key) + 1 for key in keys_of([self._waiting[0]]))
-            if batch and (size + len(part) > _BODY_BYTES_MAX or keys_size + more_keys > _KEYS_BYTES_MAX):
+        for record in islice(self._waiting, _BATCH_MAX):
+            part = encode(record).encode()
+            size += len(part)
+            keys_size += sum(len(key) + 1 for key in keys_of([record]))
+            if batch and (size > _BODY_BYTES_MAX or keys_size > _KEYS_BYTES_MAX):
                 break
-            size, keys_size = size + len(part), keys_size + more_keys
-            batch.append(self._waiting.popleft())
+            batch.append(record)
             parts.append(part)
+        for _ in batch:
+            self._waiting.popleft()
         return batch, b"".join(parts)
 
     def _lost(self, count: int, reason: str) -> None:

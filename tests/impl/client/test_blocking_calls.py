@@ -160,21 +160,23 @@ def test_what_a_block_starts_is_stopped_at_its_end(fails: bool, monkeypatch: pyt
     session, config, call = cast(Any, object()), cast(Any, object()), cast(Any, print)
     with client_of(Recorder()) as client:
         client._session = session
-        blocks: list[AbstractContextManager[object]] = [
-            client.transactions(call, config),
-            client.consuming("G", {"T": "A"}, call, config),
-            client.polling("G", {"T": "A"}, config),
+        blocks: list[tuple[AbstractContextManager[Any], Callable[[Any], object]]] = [
+            (client.transactions(call, config), lambda it: it.send(MESSAGE, call)),
+            (client.consuming("G", {"T": "A"}, call, config), lambda it: it),
+            (client.polling("G", {"T": "A"}, config), lambda it: it.poll()),
         ]
-        for block in blocks:
-            with suppress(ZeroDivisionError), block:
+        for block, use in blocks:
+            with suppress(ZeroDivisionError), block as it:
+                use(it)
                 assert not fails or 1 / 0
     assert [arguments for arguments, _ in made] == [
         (session, call, config), (session, "G", call, config), (session, "G", config),
     ]  # fmt: skip
     assert [[name for name, *_ in each.calls] for _, each in made] == [
-        ["stop"], ["subscribe", "start", "stop"], ["start", "subscribe", "stop" if fails else "__aexit__"],
+        ["send", "stop"], ["subscribe", "start", "stop"],
+        ["start", "subscribe", "poll", "stop" if fails else "__aexit__"],
     ]  # fmt: skip
-    assert made[2][1].calls[2][1] == (() if fails else (None, None, None))
+    assert made[2][1].calls[3][1] == (() if fails else (None, None, None))
 
 
 @pytest.mark.parametrize("is_child", [False, True])
@@ -302,7 +304,7 @@ def test_the_pull_consumer_is_created_at_its_first_use(monkeypatch: pytest.Monke
     for group, options_ in (("mqproof_consumer", {}), ("G", {"consumer_group": "G"})):
         client = BlockingClient("n:1", **cast(Any, options_))
         client._loop.close()
-        client._session = cast(Any, group)
+        client._session = session = cast(Any, object())
         assert client._pull_consumer() is client._pull_consumer()
-        assert created.pop() == (group, group)
+        assert created.pop() == (session, group)
         assert created == []

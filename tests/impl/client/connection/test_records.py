@@ -6,12 +6,12 @@ Source: docs/reference/protocol/messages.md, "Compression".
 import asyncio
 import sys
 from functools import lru_cache
+from types import SimpleNamespace
 
 import pytest
 
 from mqproof.impl.client.connection import records
 from mqproof.impl.client.connection.records import Answer, AnswerReader, read_records
-from mqproof.impl.client.messages.compression import MESSAGE_BYTES_MAX
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.files import record
@@ -22,6 +22,7 @@ else:
     from backports import zstd
 
 MIB = 1 << 20
+MESSAGE_BYTES_MAX = 32 * MIB
 
 
 @lru_cache
@@ -179,6 +180,26 @@ def yields(body: bytes) -> int:
 )
 def test_other_tasks_run_after_128_records_and_after_1_mib(body: bytes, expected: int) -> None:
     assert yields(body) == expected
+
+
+@pytest.mark.parametrize(("less", "left_out"), [(0, 2), (1, None)])
+def test_an_answer_has_up_to_64_mib_of_bodies(
+    less: int, left_out: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = iter([32 * MIB, 32 * MIB - less, 1])
+
+    async def inflated(_stored: object, most: int, _pause: object) -> object:
+        length = next(lengths)
+        return None if length > most else SimpleNamespace(message=SimpleNamespace(body=range(length)))
+
+    monkeypatch.setattr(records, "_inflated", inflated)
+    answer = read(plain(1, 1, 1))
+    assert (len(answer.messages), answer.left_out) == (2 + less, left_out)
+
+
+def test_an_answer_has_up_to_4096_messages() -> None:
+    answer = read(plain(*[1] * 4097))
+    assert (len(answer.messages), answer.left_out) == (4096, 4096)
 
 
 def test_an_answer_looks_for_room_every_50_ms() -> None:

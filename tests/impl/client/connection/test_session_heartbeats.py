@@ -76,7 +76,8 @@ def play(
             [BrokerData(address, name, "C") for name, address in addresses.items()], []
         )
         session.routes.refresh_all = nothing  # type: ignore[method-assign]
-        await scenario(session, brokers)
+        async with asyncio.timeout(1000):
+            await scenario(session, brokers)
 
     run_simulated(main(), loop)
 

@@ -79,8 +79,9 @@ class Site:
 def play(scenario: Callable[[Site], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
         site = Site(**options)
-        await scenario(site)
-        await site.consumption.stop(0.1)
+        async with asyncio.timeout(1000):
+            await scenario(site)
+            await site.consumption.stop(0.1)
         assert len(asyncio.all_tasks()) == 1
 
     run_simulated(main())

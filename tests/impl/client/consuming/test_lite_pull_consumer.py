@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
@@ -13,6 +14,7 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, Lit
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play
@@ -279,6 +281,8 @@ def test_a_consumer_that_is_not_started_or_has_nothing_to_poll_says_so() -> None
         async with consumer:
             with pytest.raises(ClientError, match="neither a subscription nor assigned queues"):
                 await consumer.poll()
+            with pytest.raises(ClientError, match="neither a subscription nor assigned queues"):
+                await anext(consumer.unacknowledged())
             with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
                 await consumer.subscribe("T x")
             await consumer.subscribe("T")
@@ -530,6 +534,89 @@ def test_a_stop_ends_the_tasks_first_and_records_that_the_member_has_left() -> N
 
     kinds = play(scenario)
     assert kinds.count(Kind.SUBSCRIBE) == kinds.count(Kind.UNSUBSCRIBE) == 1
+
+
+@pytest.mark.parametrize("given_ms", [None, 5])
+def test_a_group_that_starts_at_a_time_starts_at_the_given_one_or_half_an_hour_before_its_start(
+    given_ms: int | None,
+) -> None:
+    async def scenario(world: World) -> None:
+        asked_ms: list[int] = []
+
+        async def search_offset(_queue: MessageQueue, timestamp_ms: int) -> int:
+            asked_ms.append(timestamp_ms)
+            return 0
+
+        async def committed(_queue: MessageQueue) -> None:
+            """Return None: the group has no offset."""
+
+        await make_topic(world)
+        await asyncio.sleep(7)
+        config = LitePullConfig(consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=given_ms)
+        async with polling(world, config) as consumer:
+            started_ms = now_ms(world.runtime.clock)
+            consumer._calls.search_offset = search_offset  # type: ignore[method-assign,assignment]
+            consumer._calls.committed = committed  # type: ignore[method-assign,assignment]
+            await asyncio.sleep(3)
+            await consumer.assign([QUEUE])
+        assert asked_ms == [started_ms - 30 * 60_000 if given_ms is None else given_ms]
+
+    play(scenario)
+
+
+def test_a_consumer_that_cannot_join_its_group_can_be_started_when_the_other_one_has_left() -> None:
+    async def scenario(world: World) -> None:
+        first, second = polling(world), polling(world)
+        await first.start()
+        with pytest.raises(ClientError, match=f"group {GROUP} already has a consumer"):
+            await second.start()
+        await first.stop()
+        await second.start()
+        await second.stop()
+
+    play(scenario)
+
+
+def test_a_second_subscription_takes_effect_at_once() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        await world.producer.send(Message("U", b"x"))
+        async with polling(world) as consumer:
+            await consumer.subscribe("T")
+            await asyncio.sleep(5)
+            await consumer.subscribe("U")
+            await asyncio.sleep(1)
+            assert {queue.topic for queue in consumer.assignment()} == {"T", "U"}
+
+    play(scenario)
+
+
+class Arrived(asyncio.Event):
+    """Fails a consumer that looks for messages again and again."""
+
+    waits = 0
+
+    async def wait(self) -> Literal[True]:
+        self.waits += 1
+        assert self.waits < 10
+        return await super().wait()
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+def test_a_consumer_that_waits_looks_again_only_when_messages_arrive(is_polled: bool) -> None:
+    async def scenario(world: World) -> None:
+        await fill(world, QUEUE, 1)
+        async with polling(world) as consumer:
+            consumer._arrived = Arrived()
+            await consumer.assign([QUEUE])
+            await asyncio.sleep(1)
+            if is_polled:
+                assert [len(await consumer.poll()) for _ in range(2)] == [1, 0]
+            else:
+                assert await consumer._next_unbegun() is not None
+                assert await consumer._next_unbegun() is None
+
+    play(scenario)
 
 
 def test_a_pull_of_a_lite_pull_consumer_is_held_20_seconds() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -76,8 +77,9 @@ class Site:
 def play(scenario: Callable[[Site], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
         site = Site(**options)
-        await scenario(site)
-        await site.consumption.stop(0)
+        async with asyncio.timeout(1000):
+            await scenario(site)
+            await site.consumption.stop(0)
         assert len(asyncio.all_tasks()) == 1
 
     run_simulated(main())
@@ -165,6 +167,19 @@ def test_a_message_that_failed_too_often_is_buried_and_the_queue_goes_on(
     play(scenario, reconsume_max=reconsume_max)
 
 
+def test_a_message_behind_one_that_is_kept_is_not_buried() -> None:
+    async def scenario(site: Site) -> None:
+        held = held_of(2)
+        held.replace([replace(held.first(2)[1], reconsume_times=1)])
+        site.answers = [RetryLater()]
+        site.receive(held)
+        await asyncio.sleep(10)
+        assert site.buried == []
+        assert [offsets for _, _, offsets, _ in site.calls] == [[0, 1], [0, 1]]
+
+    play(scenario, batch_max=2, reconsume_max=1)
+
+
 def test_messages_after_the_buried_ones_are_consumed_at_once_if_none_is_left() -> None:
     async def scenario(site: Site) -> None:
         site.answers = [RetryLater(), RetryLater()]
@@ -207,6 +222,21 @@ def test_the_result_for_a_dropped_queue_does_not_count_and_its_end_is_awaited(
         await site.consumption.settled(held)
         await asyncio.sleep(5)
         assert (len(site.calls), site.set_to, len(site.events)) == (1, [], 1)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("consumed", [0, 1])
+def test_a_dropped_queue_without_messages_is_settled_at_once(consumed: int) -> None:
+    async def scenario(site: Site) -> None:
+        held = held_of(consumed)
+        site.receive(held)
+        await asyncio.sleep(2)
+        assert len(site.calls) == consumed
+        held.is_dropped = True
+        await site.consumption.settled(held)
+        assert asyncio.get_running_loop().time() == 2
+        assert len(asyncio.all_tasks()) == 1
 
     play(scenario)
 

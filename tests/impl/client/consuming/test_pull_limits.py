@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -88,6 +88,31 @@ def test_pulling_pauses_only_above_a_limit(limits: PullLimits, answers: list[Pul
         assert len(site.calls.asked) == len(answers) + 1
 
     reading(scenario, ScriptedCalls(*answers), limits)
+
+
+class Shrunk(asyncio.Event):
+    """Fails a reader that looks for room again and again."""
+
+    waits = 0
+
+    async def wait(self) -> Literal[True]:
+        self.waits += 1
+        assert self.waits < 10
+        return await super().wait()
+
+
+def test_a_queue_that_is_still_full_waits_for_more_room(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        held = site.queues.assign(QUEUE, 0)
+        held.shrunk = Shrunk()
+        await asyncio.sleep(1)
+        for pulls in (1, 1, 2):
+            held.remove(held.first(1))
+            await asyncio.sleep(1)
+            assert len(site.calls.asked) == pulls
+
+    reading(scenario, ScriptedCalls(found(0, 1, 2, 3, 4)), PullLimits(messages_max=2))
+    assert caplog.messages == []
 
 
 class Long(bytes):

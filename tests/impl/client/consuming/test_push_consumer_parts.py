@@ -9,14 +9,21 @@ import pytest
 
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming import push_consumer
+from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
+from mqproof.impl.client.consuming.offset_store import FileOffsets
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater
 from mqproof.impl.remoting.bodies import ConsumedDirectly
 from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import EPOCH_US, SimulatedLoop, run_simulated
+from mqproof.spec.events import Event
 
 QUEUE = MessageQueue("T", "b", 0)
 NOW_MS = EPOCH_US // 1000
@@ -277,10 +284,57 @@ def test_a_stop_waits_for_listeners_and_then_for_queues_that_are_given_up(
         await consumer.stop()
         endless.cancel()
         await asyncio.sleep(0)
+        assert consumer._tasks == []
         assert len(asyncio.all_tasks()) == 1
 
     play(scenario, config)
     assert done == ["queues", stop_s, "unlocked", "threads", "left", stop_s]
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda session, log: PushConsumer(session, "G", no_listener, None, log)._events,
+        lambda session, log: LitePullConsumer(session, "G", None, log)._events,
+        lambda session, log: PullConsumer(session, "G", log)._events,
+        lambda session, log: ScheduledPull(session, "G", events=log)._rebalancer._events,
+    ],
+    ids=["push", "lite", "pull", "scheduled"],
+)
+def test_the_events_of_each_kind_of_consumer_name_its_group_and_its_client(
+    create: Callable[[Session, EventLog], ConsumerEvents],
+) -> None:
+    events: list[Event] = []
+
+    async def scenario(consumer: PushConsumer) -> None:
+        session = consumer._session
+        create(session, EventLog(events.append, "c", session.runtime.clock)).rebalanced("T", 1)
+
+    play(scenario)
+    assert [(event.topic, event.group, event.client) for event in events] == [("T", "G", "me")]
+
+
+def test_a_broadcast_member_has_a_file_of_its_own_for_each_group() -> None:
+    async def scenario(consumer: PushConsumer) -> None:
+        store = consumer._offsets._store
+        assert isinstance(store, FileOffsets)
+        await store.save({QUEUE: 1})
+        assert consumer._session.runtime.disk.exists("/offsets/me/G/offsets.json")
+
+    play(scenario, broadcast())
+
+
+@pytest.mark.parametrize("topic", [None, "Traces"])
+def test_calls_of_the_listener_are_traced_only_with_a_topic_for_them(topic: str | None) -> None:
+    async def scenario(consumer: PushConsumer) -> None:
+        groups = list(consumer._session._producers)
+        assert groups == ([] if topic is None else ["_INNER_TRACE_PRODUCER-G-CONSUME-1"])
+        traced = consumer._listening._traced
+        assert (traced and traced._dispatcher.topic) == topic
+        if traced is not None:
+            assert traced._group == "G"
+
+    play(scenario, PushConsumerConfig(trace_topic=topic))
 
 
 def test_another_concurrency_is_that_of_the_threads_too_and_only_a_started_consumer_has_it() -> None:

@@ -9,20 +9,17 @@ import lz4.frame
 import pytest
 
 from mqproof.impl.client.messages import compression
-from mqproof.impl.client.messages.compression import (
-    MESSAGE_BYTES_MAX,
-    STEP_BYTES,
-    deflated,
-    inflated,
-    inflated_body,
-    inflating,
-)
+from mqproof.impl.client.messages.compression import deflated, inflated, inflated_body, inflating
 from mqproof.impl.remoting.message import Message, StoredMessage
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+
+MESSAGE_BYTES_MAX = 32 << 20
+STEP_BYTES = 1 << 20
 
 
 def stored(body: bytes, sys_flag: int) -> StoredMessage:
@@ -34,6 +31,11 @@ def test_a_compressed_body_is_a_zlib_stream_and_the_system_flag_names_the_method
     assert message.sys_flag == 0x305
     assert zlib.decompress(message.body) == b"x" * 10_000
     assert inflated(stored(message.body, message.sys_flag)).message.body == b"x" * 10_000
+
+
+def test_a_body_is_compressed_at_level_5() -> None:
+    body = b"".join(b"order %d of customer %d;" % (each, each * 7919 % 1000) for each in range(300))
+    assert deflated(Message("T", body)).body == zlib.compress(body, 5) != zlib.compress(body, 6)
 
 
 def test_without_a_method_as_from_older_clients_zlib_is_used() -> None:

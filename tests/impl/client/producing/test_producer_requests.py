@@ -544,6 +544,17 @@ def test_traces_have_a_producer_group_of_their_own_and_a_topic_that_is_allowed()
     play(scenario)
 
 
+@pytest.mark.parametrize("topic", [None, "Traces"])
+def test_sends_are_traced_only_with_a_topic_for_them(topic: str | None) -> None:
+    async def scenario(site: Site) -> None:
+        traces = Producer(site.session, ProducerConfig("PG", trace_topic=topic))._traces
+        assert (traces and traces.topic) == topic
+        groups = set(site.session._producers)
+        assert groups == {"PG"} | (set() if topic is None else {"_INNER_TRACE_PRODUCER-PG-PRODUCE-1"})
+
+    play(scenario)
+
+
 @pytest.mark.parametrize(("strategy", "levels"), [(False, None), (True, LEVELS_5)])
 def test_slow_brokers_are_avoided_only_with_the_strategy(strategy: bool, levels: object) -> None:
     async def scenario(site: Site) -> None:

@@ -49,6 +49,7 @@ def test_every_broker_is_tried_before_one_is_tried_again() -> None:
     ("levels", "took_ms", "rest_ms"),
     [
         (LEVELS_4_9, 0, 0),
+        *((levels, took_ms, 0) for levels in (LEVELS_4_9, LEVELS_5) for took_ms in (49, 50, 99, 100, 101)),
         (LEVELS_4_9, 549, 0),
         (LEVELS_4_9, 550, 30_000),
         (LEVELS_4_9, 2999, 120_000),
@@ -62,6 +63,10 @@ def test_every_broker_is_tried_before_one_is_tried_again() -> None:
 )
 def test_the_largest_threshold_reached_applies(levels: LatencyLevels, took_ms: int, rest_ms: int) -> None:
     assert levels.rest_ms(took_ms) == rest_ms
+
+
+def test_a_failed_attempt_counts_as_30_seconds_and_as_10_with_the_levels_of_5() -> None:
+    assert (LEVELS_4_9.failure_ms, LEVELS_5.failure_ms) == (30_000, 10_000)
 
 
 def test_route_6_faulty_broker_rested() -> None:

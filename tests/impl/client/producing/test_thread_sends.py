@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Refused, SendError, Sent, Unknown
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
-from mqproof.impl.client.producing.thread_sends import _LANES_MAX, ThreadSends
+from mqproof.impl.client.producing.thread_sends import ThreadSends
 from mqproof.impl.client.producing.transport import ThreadTransport
 from mqproof.impl.embedded.loop_thread import LoopThread
 from mqproof.impl.remoting.channel import Channel
@@ -186,7 +186,7 @@ def test_a_broker_with_a_host_name_is_asked_by_the_event_loop() -> None:
 
 
 def test_more_threads_than_lanes_send_at_once_with_ids_of_their_own() -> None:
-    threads = _LANES_MAX + 4
+    threads = 20
     with world(*[0] * (threads * 5)) as one:
         one.script.delay_s = 0.01
         outcomes: list[Outcome] = []
@@ -243,6 +243,12 @@ def test_each_lane_has_message_ids_of_its_own() -> None:
     with world() as here:
         builders = {id(here.sends._new().producer._payloads) for _ in range(3)}
         assert len({id(here.sends._producer._payloads), *builders}) == 4
+
+
+def test_at_most_16_sends_run_in_their_threads_at_once() -> None:
+    with world() as here:
+        lanes = [here.sends._take() for _ in range(18)]
+        assert [lane is not None for lane in lanes] == [True] * 16 + [False] * 2
 
 
 def test_an_idle_lane_is_used_again_and_none_after_the_close() -> None:

@@ -13,7 +13,15 @@ import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, Outcome, Sent
+from mqproof.impl.client.model import (
+    ClientError,
+    MessageError,
+    MessageQueue,
+    Outcome,
+    Refused,
+    Sent,
+    Unknown,
+)
 from mqproof.impl.client.producing.producer import ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import (
     LocalTransaction,
@@ -22,14 +30,15 @@ from mqproof.impl.client.producing.transaction_producer import (
     _is_async,
 )
 from mqproof.impl.remoting.channel import RemotingError
-from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import CheckTransactionRequest
 from mqproof.impl.remoting.message import DELAY, Message, StoredMessage
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.files import record
+from tests.impl.client.producing.test_producer import Script
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -396,6 +405,26 @@ def test_a_check_is_answered_field_by_field(
     assert dict(report.fields) == fields
     assert report.remark == ("RuntimeError: injected" if is_failing else None)
     assert caplog.messages == ([f"the check of transaction {expected} failed"] if is_failing else [])
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [("cut", Unknown), (10, Sent), (14, Refused)])
+def test_a_half_message_that_may_be_stored_is_not_sent_again_whatever_the_configuration(
+    answer: int | str, outcome: type[Outcome]
+) -> None:
+    async def local(_message: Message, _transaction_id: str) -> TransactionState:
+        raise AssertionError
+
+    async def main() -> None:
+        async with Script(loop, [answer, ResponseCode.MESSAGE_ILLEGAL]) as script:
+            config = ProducerConfig("TG", retry_unknown=True, retry_unconfirmed=True)
+            made = TransactionProducer(script.session, Table().check, config)
+            found = await made.send(MESSAGE, local)
+            assert found.state is TransactionState.ROLLBACK
+            assert isinstance(found.sent, outcome)
+            assert len(script.attempts) == (2 if outcome is Refused else 1)
+
+    loop = SimulatedLoop()
+    run_simulated(main(), loop)
 
 
 def test_64_checks_are_answered_at_once_and_a_stop_ends_them() -> None:

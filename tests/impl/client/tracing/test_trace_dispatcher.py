@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mqproof.impl.client.model import MessageQueue, Outcome, Refused, Sent
-from mqproof.impl.client.tracing.trace_dispatcher import WAITING_MAX, TraceDispatcher
+from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
 from mqproof.impl.client.tracing.trace_records import CallBegan, MessageType, Published, decode, encode
 from mqproof.impl.remoting.message import KEYS, Message
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
@@ -20,6 +20,10 @@ def began(number: int, keys: str | None = None) -> CallBegan:
     return CallBegan(number, "R", "G", "call", f"m{number}", 0, keys)
 
 
+class EndlessError(BaseException):
+    """More messages were sent than any test needs. A dispatcher catches every other error."""
+
+
 class Broker:
     def __init__(self, outcome: Outcome | Exception | None = SENT) -> None:
         self.got: list[Message] = []
@@ -27,6 +31,8 @@ class Broker:
 
     async def send(self, message: Message) -> Outcome:
         self.got.append(message)
+        if len(self.got) > 100:
+            raise EndlessError
         if self._outcome is None:
             await asyncio.Event().wait()
         if isinstance(self._outcome, Exception):
@@ -75,14 +81,14 @@ def test_records_beyond_the_bound_are_dropped_and_logged_once(caplog: pytest.Log
         broker = Broker(None)  # never answers
         traces = TraceDispatcher("TT", broker.send)
         with caplog.at_level(logging.WARNING):
-            traces.add(began(number) for number in range(WAITING_MAX + 5))
+            traces.add(began(number) for number in range(1024 + 5))
         assert traces.dropped == 5
         assert len(caplog.records) == 1
         begun_s = asyncio.get_running_loop().time()
         await traces.stop()
         assert asyncio.get_running_loop().time() - begun_s < 2
         traces.add([began(1)])  # after the stop, nothing is taken
-        assert traces.dropped == WAITING_MAX + 6
+        assert traces.dropped == 1024 + 6
 
     run_simulated(scenario(), SimulatedLoop())
 
