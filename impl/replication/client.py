@@ -134,7 +134,7 @@ class SlaveClient:
         except StreamError as error:
             self._complain(f"cannot follow master {master}: {error}")
         except (OSError, TimeoutError) as error:
-            self._complain(f"cannot follow master {master}: {error or 'it does not answer'}")
+            self._complain(f"cannot follow master {master}: {str(error) or 'it does not answer'}")
         finally:
             receiver.hang_up()
             self._receiver = None
