@@ -378,7 +378,7 @@ def test_an_error_that_ends_the_connection_is_logged_and_the_slave_connects_agai
     def fail(*_: object) -> bytes:
         raise error
 
-    async def scenario(attempts: Attempts, _: SlaveClient) -> tuple[int, bool]:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> tuple[int, bool]:
         _, masters = await serve(attempts)
         await asyncio.sleep(10)
         return len(attempts.at_s), masters[0].is_closed
