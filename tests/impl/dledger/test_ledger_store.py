@@ -632,12 +632,13 @@ def test_each_change_of_the_leadership_is_reported_once() -> None:
         store.on_role = lambda: seen.append((store.leads, store.refusal))
         while not store.leads:
             await asyncio.sleep(0.1)
-        assert store.has_all
+        complete = [store.has_all]
         await store.put(_message("x"))
         term = store.term
         for _ in range(2):
             store.changed(SteppedDown(term + 1, Reason.NO_QUORUM))
-        assert not store.has_all
+        complete.append(store.has_all)
+        assert complete == [True, False]
         for _ in range(2):
             store.changed(Committed(store.node.member.core.state.commit))
         store.node.fail(OSError("the disk is broken"))

@@ -307,10 +307,12 @@ def test_the_largest_record_is_waited_for() -> None:
 class _Own:
     """A slave's log whose last record begins at 3000; it records which of its records are examined."""
 
-    log_end, log_last_record, log_segment_bytes = 3200, 3000, 4096
+    log_segment_bytes = 4096
 
     def __init__(self, end: int = 3200, last: int | None = 3000, damaged: int | None = None) -> None:
-        self.log_end, self.log_last_record, self.damaged = end, last, damaged
+        self.log_end = end
+        self.log_last_record: int | None = last
+        self.damaged = damaged
         self.examined: list[tuple[int, int]] = []
 
     def log_read(self, position: int, size: int) -> bytes:
