@@ -121,6 +121,12 @@ def test_acknowledgements_count_up_to_what_was_sent() -> None:
         feed.received(write_position(END + 1))
 
 
+def test_a_request_and_an_acknowledgement_may_arrive_together() -> None:
+    feed, _, acks = _feed()
+    assert feed.received(write_position(1200) + write_position(1200)) == 1200
+    assert acks.highest == 1200
+
+
 def test_an_acknowledgement_beyond_the_end_of_the_log_is_refused() -> None:
     feed, log, _ = _feed()
     feed.received(write_position(0))
