@@ -283,7 +283,7 @@ def test_a_slave_looks_five_times_a_second_for_the_address_of_its_master() -> No
     async def scenario(attempts: Attempts, client: SlaveClient) -> list[float]:
         client.master = None
         await asyncio.sleep(1.5)
-        assert client.state() == MasterState(None)
+        assert client.state() == MasterState(None, False, None, None, 0)
         client.master = MASTER
         before = len(attempts.at_s)
         await asyncio.sleep(0.25)
@@ -345,7 +345,8 @@ def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> N
         attempts = Attempts()
         await serve(attempts)
         config = ReplicationConfig(role=Role.SLAVE, ha_master=MASTER)
-        await SlaveClient(attempts, store(), config, RECORD_BYTES_MAX).run()
+        async with asyncio.timeout(60):
+            await SlaveClient(attempts, store(), config, RECORD_BYTES_MAX).run()
 
     with pytest.raises(KeyError, match="unexpected"):
         run_simulated(main(), SimulatedLoop())
@@ -360,7 +361,8 @@ def test_a_slave_whose_log_differs_stops_and_says_why(caplog: pytest.LogCaptureF
         await serve(attempts)
         config = ReplicationConfig(role=Role.SLAVE, ha_master=MASTER)
         client = SlaveClient(attempts, store(), config, RECORD_BYTES_MAX)
-        await client.run()
+        async with asyncio.timeout(60):
+            await client.run()
         return client.refused, len(attempts.at_s)
 
     with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):
