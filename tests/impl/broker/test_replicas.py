@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, cast
 
@@ -144,7 +145,7 @@ def test_slaves_connect_to_the_next_port_unless_another_is_set(
         return Address(host, at or 12345)
 
     assert replicas.server is not None
-    replicas.server.start = start  # type: ignore[method-assign]
+    replicas.server.start = start  # type: ignore[method-assign, assignment]
     result_of(replicas.start())
     assert asked == [(CONFIG.host, listens)]
     assert registered is None or str(replicas.ha_address) == registered
@@ -248,7 +249,7 @@ def test_a_slave_asks_for_deletions_only_while_it_waits_for_deleted_records(awai
 
     replicas.prepare_with(cast(MetadataSync, Metadata()))
     assert replicas.client is not None
-    result_of(replicas.client.prepare())
+    result_of(cast(Coroutine[Any, Any, None], replicas.client.prepare()))
     assert asked == ([Address("10.0.0.1", 1)] if awaits else [])
 
 

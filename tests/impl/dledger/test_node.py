@@ -296,7 +296,10 @@ def test_the_actions_of_nodes_are_in_their_event_log() -> None:
         await site.append(b"one")
         return site.events
 
-    kinds = {event.kind for event in _play(scenario)}
+    events = _play(scenario)
+    kinds = {event.kind for event in events}
+    flushed = [event.attrs["index"] for event in events if event.kind is Kind.FLUSH]
+    assert {"0", "1"} <= set(flushed)
     assert {
         Kind.RECOVER,
         Kind.VOTE,

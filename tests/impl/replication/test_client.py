@@ -392,3 +392,44 @@ def test_an_error_that_ends_the_connection_is_logged_and_the_slave_connects_agai
     assert closed
     assert caplog.messages.count(f"closing the connection to master {MASTER}: invalid") == 1
     assert not [line for line in caplog.messages if "was lost" in line]
+
+
+def test_the_state_of_a_slave_has_its_rate_and_the_times_of_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Follow, "received", lambda _, data: data[:8])
+
+    async def scenario(attempts: Attempts, client: SlaveClient) -> MasterState:
+        masters = await serve_silently(attempts)
+        while not masters:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(3)
+        masters[0].connection.write(bytes(1200))
+        await asyncio.sleep(0.25)
+        early = client.state()
+        assert early.heard_ago_s == pytest.approx(0.25, abs=0.01)
+        assert early.reported_ago_s == pytest.approx(0.25, abs=0.01), "it has answered the data"
+        await asyncio.sleep(8.75)
+        return client.state()
+
+    assert play(scenario).bytes_per_s == pytest.approx(100, abs=2)
+
+
+def test_bytes_after_an_error_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+
+    def fail(_: object, data: bytes) -> bytes:
+        seen.append(data)
+        raise StreamError("invalid")
+
+    monkeypatch.setattr(Follow, "received", fail)
+
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
+        masters = await serve_silently(attempts)
+        while not masters:
+            await asyncio.sleep(0.1)
+        receiver = client._receiver
+        assert receiver is not None
+        receiver.received(b"one")
+        receiver.received(b"two")
+
+    play(scenario)
+    assert seen == [b"one"]

@@ -158,8 +158,8 @@ class _Store:
 
     def scrub(self, bytes_per_s: int = 1 << 30) -> Scrub:
         config = replace(CONFIG, scrub_bytes_per_s=bytes_per_s, scrub_interval_ms=77)
-        parts: Any = (self, self, self)
-        return Scrub(config, *parts, DamageReport(), inline)
+        part: Any = self
+        return Scrub(config, part, part, part, DamageReport(), inline)
 
 
 def _steps(scrub: Scrub, count: int) -> list[int]:
