@@ -189,7 +189,10 @@ def test_a_voter_does_not_stand_itself_for_the_time_of_a_round() -> None:
 
 def test_a_leader_sends_heartbeats_at_its_interval() -> None:
     core, beats = _led()
-    assert [each.remote_id for each in beats] == ["n1", "n2"]
+    assert [(each.remote_id, each.leader_id, each.term) for each in beats] == [
+        ("n1", "n0", 1),
+        ("n2", "n0", 1),
+    ]
     assert core._election.deadline() == 500 + BEAT
     core.tick(500 + BEAT - 1)
     assert _beats(core, 500 + BEAT - 1) == []
