@@ -433,3 +433,20 @@ def test_bytes_after_an_error_are_not_looked_at(monkeypatch: pytest.MonkeyPatch)
 
     play(scenario)
     assert seen == [b"one"]
+
+
+def test_a_slave_whose_own_log_is_damaged_does_not_connect(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damaged(_: Follow) -> None:
+        raise StreamError("this slave's record at 7 is damaged")
+
+    monkeypatch.setattr(Follow, "require_sound", damaged)
+
+    async def scenario(attempts: Attempts, _: SlaveClient) -> list[float]:
+        await asyncio.sleep(5)
+        return attempts.at_s
+
+    with caplog.at_level(logging.WARNING):
+        assert play(scenario) == []
+    assert caplog.messages == [f"cannot follow master {MASTER}: this slave's record at 7 is damaged"]

@@ -6,9 +6,11 @@ Method: stores on simulated disks; the test passes the frames, so it sees each o
 import random
 import struct
 import zlib
+from collections.abc import Sequence
 
 import pytest
 
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.feed import Feed
@@ -281,6 +283,7 @@ def test_an_impossible_record_is_refused_by_its_first_bytes() -> None:
     for front in (
         (size, magic + 1),
         (4089, magic),
+        (4096, magic),
         (4097, magic),
         (record.SIZE_MIN - 1, magic),
         (4088, filler),
@@ -314,6 +317,7 @@ class _Own:
         self.log_last_record: int | None = last
         self.damaged = damaged
         self.examined: list[tuple[int, int]] = []
+        self.stored: list[int] = []
 
     def log_read(self, position: int, size: int) -> bytes:
         return b"%d,%d" % (position, size)
@@ -322,7 +326,8 @@ class _Own:
         self.examined.append((commit_offset, count))
         return self.damaged
 
-    def append_replicated(self, _records: object) -> None: ...
+    def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
+        self.stored += [stored.commit_offset for _, stored in records]
 
 
 @pytest.mark.parametrize(
@@ -359,3 +364,24 @@ def test_a_heartbeat_before_the_comparison_shows_that_the_master_has_less() -> N
     follow = Follow(filled(3), RECORD_BYTES_MAX, LogCheck.COMPARED)
     with pytest.raises(DivergedError, match="its master's at or before"):
         follow.received(write_transfer(Transfer(follow.first_position, b"")))
+
+
+@pytest.mark.parametrize("chunk", [13, 1000])
+def test_records_and_fillers_may_be_divided_among_transfers(chunk: int) -> None:
+    master, slave = filled(60), store()
+    follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
+    for at in range(0, master.log_end, chunk):
+        body = log_of(master)[at : at + chunk]
+        follow.received(write_transfer(Transfer(at, body)))
+    assert master.log_end > 4096
+    assert log_of(slave) == log_of(master)
+
+
+def test_each_record_is_stored_once() -> None:
+    master, own = filled(3), _Own(0, None)
+    follow = Follow(own, RECORD_BYTES_MAX, LogCheck.COMPARED)
+    for at in range(0, master.log_end, 50):
+        follow.received(write_transfer(Transfer(at, master.log_read(at, min(50, master.log_end - at)))))
+        own.log_end = at + 50  # the log has grown
+    size = master.log_end // 3
+    assert own.stored == [0, size, 2 * size]
