@@ -105,8 +105,9 @@ def _play(scenario: Callable[[Site], Awaitable[T]]) -> T:
             async with asyncio.timeout(600):
                 found = await scenario(site)
         finally:
-            for name in list(site.nodes):
-                await site.stop(name)
+            async with asyncio.timeout(60):
+                for name in list(site.nodes):
+                    await site.stop(name)
         await nothing_left(loop, *site.disks.values())
         return found
 
@@ -362,7 +363,10 @@ def test_a_refused_append_names_no_entry_and_is_not_in_the_event_log() -> None:
         for other in NAMES:
             site.network.silence(site.addresses[other])
         answered = [event for event in site.events if event.kind is Kind.SEND_ACK]
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         code, entry = await leader.append(b"lost?")
+        assert loop.time() - began_s == pytest.approx(2.5, abs=0.001)
         assert isinstance(refused, AppendResponse)
         assert (refused.index, refused.pos) == (-1, -1)
         assert (code, entry is None) == (ResponseCode.WAIT_QUORUM_ACK_TIMEOUT, False)
@@ -448,10 +452,15 @@ def test_a_transfer_whose_answer_is_late_may_still_succeed(monkeypatch: pytest.M
         leader = await site.leader()
         to = next(name for name in NAMES if name != leader.config.self_id)
         site.network.silence(site.addresses[to])
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         transfer = asyncio.create_task(leader.transfer_leadership(to))
         await asyncio.sleep(2)
         code, _ = await leader.append(b"two")
-        return code, await transfer, leader.role
+        result = await transfer
+        assert loop.time() - began_s == pytest.approx(3, abs=0.001)
+        await asyncio.sleep(0.1)
+        return code, result, leader.role
 
     code, transferred, role = _play(scenario)
     assert code is ResponseCode.LEADER_TRANSFERRING
