@@ -47,5 +47,4 @@ def load(disk: Disk, path: str) -> Ballot | None:
         raise StoreError(
             f"{path}: voteLeader has {len(vote)} characters, {NAME_CHARACTERS_MAX} at most expected"
         )
-    # Term 0 has no entries, so a released member that stopped before its first election has no vote to keep.
-    return Ballot(int(term), vote or None) if int(term) > 0 else FIRST
+    return Ballot(int(term), vote or None)

@@ -19,6 +19,7 @@ from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.election import Election
 from mqproof.impl.dledger.log_replication import Following, Leading
 from mqproof.impl.dledger.rpc_bodies import (
+    NO_INDEX,
     NO_TERM,
     NORMAL,
     Entry,
@@ -127,11 +128,11 @@ class Core:
         self._expire(now)
         state = self.state
         if state.role is not Role.LEADER:
-            return ResponseCode.NOT_LEADER, -1
+            return ResponseCode.NOT_LEADER, NO_INDEX
         if self._is_handing_over:
-            return ResponseCode.LEADER_TRANSFERRING, -1
+            return ResponseCode.LEADER_TRANSFERRING, NO_INDEX
         if state.terms.end - state.commit >= self.config.pending_max:
-            return ResponseCode.LEADER_PENDING_FULL, -1
+            return ResponseCode.LEADER_PENDING_FULL, NO_INDEX
         for body in bodies:
             state.append(NORMAL, body)
         return ResponseCode.SUCCESS, state.terms.end

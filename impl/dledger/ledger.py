@@ -6,6 +6,7 @@ walks the last three segments, so it can write the missing part of the index aga
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -377,10 +378,9 @@ class Ledger:
         size = entry_format.peek(self._data.read(pos, FILLER_BYTES))
         if size <= 0:
             return None
-        try:
+        with suppress(EntryError):
             return entry_format.decode(self._data.read(pos, size), pos)
-        except EntryError:
-            return None
+        return None
 
 
 def _next_segment(pos: int, segment_bytes: int) -> int:

@@ -51,6 +51,8 @@ class Member:
         if ballot is None or ballot.term < terms.end_term:
             said = "is missing" if ballot is None else f"says term {ballot.term}"
             raise StoreError(f"{self._ballot_path} {said}: the ledger has entries of term {terms.end_term}")
+        if ballot.term == 0:
+            ballot = ballot_file.FIRST  # a released member stopped before its first election
         # The process that wrote this may have died before its sync, and then a power failure would undo it.
         self.persist(ballot)
         self.core = Core(config, ballot, terms, chance, now)

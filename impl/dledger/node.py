@@ -145,7 +145,7 @@ class Node:
 
         `_alarm_at` is its time in milliseconds, or that of the previous timer.
         """
-        self._alarm_at = 0.0
+        self._alarm_at: float
         self._answering: dict[int, _Asked] = {}
         """Requests waiting for a response, by the id of the request object, in order of arrival."""
         self._waiting: Pending[TimedCall[ResponseCode]] = Pending()

@@ -134,7 +134,7 @@ class SlaveClient:
         except StreamError as error:
             self._complain(f"cannot follow master {master}: {error}")
         except (OSError, TimeoutError) as error:
-            self._complain(f"cannot follow master {master}: {error or 'it does not answer'}")
+            self._complain(f"cannot follow master {master}: {str(error) or 'it does not answer'}")
         finally:
             receiver.hang_up()
             self._receiver = None
@@ -221,8 +221,9 @@ class _Receiver:
     # Methods of the Receiver protocol.
 
     def received(self, data: bytes) -> None:
-        if self.error is not None or self._connection is None:
+        if self.error is not None:
             return
+        assert self._connection is not None, "a network opens a connection before it delivers bytes"
         self.heard_s = self._loop.time()
         self.pace.add(len(data), self.heard_s)
         try:

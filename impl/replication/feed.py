@@ -126,7 +126,6 @@ class Feed:
         log = self._log
         if self._check is LogCheck.AS_SHIPPED:
             self.sent = position or log.log_end - log.log_end % log.log_segment_bytes
-            self._counts_from_now()
             self._acks.reported_as_shipped(self, position)
             return
         if position > log.log_end:

@@ -2,20 +2,26 @@
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.replicas import SlaveTables
+from mqproof.impl.broker.replicas import Replicas, SlaveTables
 from mqproof.impl.remoting.bodies import HaClient, HaConnection, HaStatus
 from mqproof.impl.remoting.headers import RegisterBrokerResponse
 from mqproof.impl.replication.client import MasterState
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.server import SlaveState
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.message_store import MessageStore
+from tests.impl.replication.site import message, store
 from tests.impl.world import SMALL_STORE, World, play
 
 CONFIG = BrokerConfig(
@@ -79,72 +85,175 @@ def test_a_slave_sends_each_commit_once_and_only_forward() -> None:
     play(scenario, config=CONFIG)
 
 
-def test_a_master_reports_the_position_of_each_slave(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(world: World) -> None:
-        assert world.broker is not None
-        server, store = world.broker.replicas.server, world.broker.store
-        assert server is not None
-        near, far = Address("10.0.0.2", 1), Address("10.0.0.3", 1)
-        states = [SlaveState(near, 901, 950, 7), SlaveState(far, 900, 960, 8)]
-        monkeypatch.setattr(server, "slaves", lambda: states)
-        monkeypatch.setattr(type(store), "log_end", 1000)
-        assert world.broker.replicas.status(0) == HaStatus(
-            True,
-            master_commit_log_max_offset=1000,
-            in_sync_slave_nums=1,
-            ha_connection_info=[
-                HaConnection(str(near), 901, 99, True, 7, 950),
-                HaConnection(str(far), 900, 100, False, 8, 960),
-            ],
-        )
-
-    play(scenario, config=replace(CONFIG, replication=replace(CONFIG.replication, fall_behind_bytes_max=100)))
+# The two sides without a network.
 
 
-def test_a_slave_reports_its_master_and_when_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(world: World) -> None:
-        slave = slave_of(world)
-        await slave.start()
-        client = slave.replicas.client
-        assert client is not None
-        master = Address("10.0.0.2", 1)
-        state = MasterState(master, is_following=True, heard_ago_s=0.5, reported_ago_s=2.0, bytes_per_s=7)
-        with monkeypatch.context() as change:
-            change.setattr(client, "state", lambda: state)
-            change.setattr(type(slave.store), "log_end", 1000)
-            assert slave.replicas.status(100_000) == HaStatus(
-                False,
-                ha_client_runtime_info=HaClient(str(master), 7, 1000, 99_500, 98_000, is_activated=True),
-            )
-        await slave.stop()
-
-    play(scenario, config=CONFIG)
+def _replicas(role: Role | None, **fields: Any) -> tuple[Replicas, MessageStore]:
+    own = store()
+    replication = ReplicationConfig(role=role, **{"ha_port": 0, **fields.pop("replication", {})})
+    config = replace(CONFIG, broker_id=int(role is Role.SLAVE), replication=replication, **fields)
+    return Replicas(config, own._runtime, own, None), own
 
 
 @pytest.mark.parametrize(
-    ("ha_master", "reported", "followed"),
+    ("role", "in_sync", "is_server", "is_client", "waits"),
     [
-        (None, {"ha_server_addr": "10.0.0.2:2", "master_addr": "10.0.0.2:1"}, ("10.0.0.2:1", "10.0.0.2:2")),
-        (None, {"master_addr": "10.0.0.2:1"}, ("10.0.0.2:1", "None")),
-        (None, {"ha_server_addr": "10.0.0.2:2"}, ("None", "10.0.0.2:2")),
-        (None, {"ha_server_addr": "nowhere", "master_addr": "10.0.0.2:1"}, ("10.0.0.2:1", "None")),
-        (
-            Address("10.0.0.9", 9),
-            {"ha_server_addr": "10.0.0.2:2", "master_addr": "10.0.0.2:1"},
-            ("10.0.0.2:1", "10.0.0.9:9"),
-        ),
+        (None, None, False, False, False),
+        (Role.SLAVE, None, False, True, False),
+        (Role.ASYNC_MASTER, None, True, False, False),
+        (Role.SYNC_MASTER, None, True, False, True),
+        (Role.SYNC_MASTER, 1, True, False, False),
     ],
 )
-def test_a_slave_follows_the_master_that_the_name_server_reports_unless_one_is_configured(
-    ha_master: Address | None, reported: dict[str, str], followed: tuple[str, str]
+def test_the_role_decides_which_side_a_broker_has_and_whether_its_sends_wait(
+    role: Role | None, in_sync: int | None, is_server: bool, is_client: bool, waits: bool
 ) -> None:
-    async def scenario(world: World) -> None:
-        role = ReplicationConfig(role=Role.SLAVE, ha_port=0, ha_master=ha_master)
-        slave = Broker(replace(CONFIG, broker_id=1, replication=role), world.runtime)
-        for response in (RegisterBrokerResponse(**reported), RegisterBrokerResponse()):
-            slave.replicas.learned(response)
-            client = slave.replicas.client
-            assert client is not None
-            assert (str(slave.replicas.master), str(client.master)) == followed
+    replicas, own = _replicas(role, replication={"in_sync_replicas": in_sync})
+    assert (replicas.server is not None, replicas.client is not None) == (is_server, is_client)
+    assert own.refusal == ("this broker is a slave" if is_client else "")
+    assert (own.replicate is not None) is waits
+    assert (replicas.network is not None) is (role is not None)
+    assert replicas.has_masters_log is not is_client
 
-    play(scenario, config=CONFIG)
+
+def test_the_purpose_of_the_connections_names_the_brokers() -> None:
+    replicas, _ = _replicas(Role.SLAVE, name="pair")
+    assert replicas.network is not None
+    assert replicas.network._identity.purpose == "replication of pair"
+
+
+@pytest.mark.parametrize(
+    ("port", "ha_port", "advertised", "listens", "registered"),
+    [
+        (10911, None, "", 10912, "127.0.0.1:10912"),
+        (10911, 7000, "", 7000, "127.0.0.1:7000"),
+        (10911, None, "192.0.2.7", 10912, "192.0.2.7:10912"),
+        (0, None, "", 0, None),
+        (10911, 0, "", 0, None),
+    ],
+)
+def test_slaves_connect_to_the_next_port_unless_another_is_set(
+    port: int, ha_port: int | None, advertised: str, listens: int, registered: str | None
+) -> None:
+    replicas, _ = _replicas(
+        Role.ASYNC_MASTER, port=port, advertised_host=advertised, replication={"ha_port": ha_port}
+    )
+    asked: list[tuple[str, int]] = []
+
+    async def start(host: str, at: int) -> Address:
+        asked.append((host, at))
+        return Address(host, at or 12345)
+
+    assert replicas.server is not None
+    replicas.server.start = start  # type: ignore[method-assign, assignment]
+    result_of(replicas.start())
+    assert asked == [(CONFIG.host, listens)]
+    assert registered is None or str(replicas.ha_address) == registered
+
+
+@pytest.mark.parametrize(
+    ("configured", "reported", "master", "follows"),
+    [
+        (
+            None,
+            RegisterBrokerResponse("10.0.0.1:10912", "10.0.0.1:10911"),
+            "10.0.0.1:10911",
+            "10.0.0.1:10912",
+        ),
+        (None, RegisterBrokerResponse(None, "10.0.0.1:10911"), "10.0.0.1:10911", None),
+        (None, RegisterBrokerResponse("10.0.0.1:10912", None), None, "10.0.0.1:10912"),
+        (None, RegisterBrokerResponse("", ""), None, None),
+        (None, RegisterBrokerResponse("10.0.0.1:10912", "no address"), None, None),
+        ("h:1", RegisterBrokerResponse("10.0.0.1:10912", "10.0.0.1:10911"), "10.0.0.1:10911", "h:1"),
+    ],
+)
+def test_a_slave_follows_the_reported_master_unless_one_is_configured(
+    configured: str | None, reported: RegisterBrokerResponse, master: str | None, follows: str | None
+) -> None:
+    own = Address.parse(configured) if configured else None
+    replicas, _ = _replicas(Role.SLAVE, replication={"ha_master": own})
+    for response in (reported, RegisterBrokerResponse()):
+        replicas.learned(response)
+        assert (str(replicas.master) if replicas.master else None) == master
+        assert replicas.client is not None
+        assert (str(replicas.client.master) if replicas.client.master else None) == follows
+
+
+def test_a_master_reports_how_far_each_slave_is() -> None:
+    replicas, own = _replicas(Role.ASYNC_MASTER, replication={"fall_behind_bytes_max": 100})
+    own.append(message(0))
+    end = own.log_end
+    assert replicas.server is not None
+    states = [
+        SlaveState(Address("10.0.0.1", 1), end - 99, end, 5),
+        SlaveState(Address("10.0.0.2", 2), end - 100, 7, 0),
+    ]
+    replicas.server.slaves = lambda: states  # type: ignore[method-assign]
+    assert replicas.status(0) == HaStatus(
+        True,
+        master_commit_log_max_offset=end,
+        in_sync_slave_nums=1,
+        ha_connection_info=[
+            HaConnection(
+                addr="10.0.0.1:1", slave_ack_offset=end - 99, diff=99, in_sync=True,
+                transferred_byte_in_second=5, transfer_from_where=end,
+            ),
+            HaConnection(
+                addr="10.0.0.2:2", slave_ack_offset=end - 100, diff=100, in_sync=False,
+                transferred_byte_in_second=0, transfer_from_where=7,
+            ),
+        ],
+    )  # fmt: skip
+
+
+def test_a_slave_reports_when_it_last_heard_and_wrote() -> None:
+    replicas, own = _replicas(Role.SLAVE)
+    assert replicas.client is not None
+    replicas.client.state = lambda: MasterState(  # type: ignore[method-assign]
+        Address("10.0.0.1", 1), True, 1.5, 0.25, 9
+    )
+    assert replicas.status(10_000) == HaStatus(
+        False,
+        ha_client_runtime_info=HaClient(
+            master_addr="10.0.0.1:1",
+            transferred_byte_in_second=9,
+            max_offset=own.log_end,
+            last_read_timestamp=8500,
+            last_write_timestamp=9750,
+            is_activated=True,
+        ),
+    )
+
+
+def test_a_broker_without_replication_reports_itself_as_a_master_without_slaves() -> None:
+    replicas, own = _replicas(None)
+    assert replicas.status(0) == HaStatus(True, master_commit_log_max_offset=own.log_end)
+    result_of(replicas.start())
+    result_of(replicas.stop())
+    replicas.kill()
+    assert replicas.ha_address is None
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_slave_asks_for_deletions_only_while_it_waits_for_deleted_records(awaits: bool) -> None:
+    replicas, own = _replicas(Role.SLAVE)
+    replicas.master = Address("10.0.0.1", 1)
+    own.awaits_deleted_records = lambda: awaits  # type: ignore[method-assign]
+    asked: list[Address | None] = []
+
+    class Metadata:
+        master: Address | None = None
+
+        async def correct_deletions(self) -> None:
+            asked.append(self.master)
+
+    replicas.prepare_with(cast(MetadataSync, Metadata()))
+    assert replicas.client is not None
+    result_of(cast(Coroutine[Any, Any, None], replicas.client.prepare()))
+    assert asked == ([Address("10.0.0.1", 1)] if awaits else [])
+
+
+def test_a_master_prepares_nothing() -> None:
+    replicas, _ = _replicas(Role.ASYNC_MASTER)
+    replicas.prepare_with(cast(MetadataSync, None))
+    assert replicas.client is None

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from mqproof.impl.dledger.changes import Ballot, Reason, SteppedDown, Voted
+from mqproof.impl.dledger.changes import Ballot, Follows, Reason, SteppedDown, Voted
 from mqproof.impl.dledger.codes import ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
@@ -189,7 +189,10 @@ def test_a_voter_does_not_stand_itself_for_the_time_of_a_round() -> None:
 
 def test_a_leader_sends_heartbeats_at_its_interval() -> None:
     core, beats = _led()
-    assert [each.remote_id for each in beats] == ["n1", "n2"]
+    assert [(each.remote_id, each.leader_id, each.term) for each in beats] == [
+        ("n1", "n0", 1),
+        ("n2", "n0", 1),
+    ]
     assert core._election.deadline() == 500 + BEAT
     core.tick(500 + BEAT - 1)
     assert _beats(core, 500 + BEAT - 1) == []
@@ -513,3 +516,11 @@ def test_a_single_member_leads_without_answers() -> None:
     core.tick(500.0)
     assert core.state.role is Role.LEADER
     assert core._election.leads(1e9)
+
+
+def test_following_names_the_leader_and_its_term() -> None:
+    core = _core(Ballot(3, None))
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 3), 100.0)
+    assert core.take_changes() == [Follows("n1", 3)]
+    core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 3), 200.0)
+    assert core.take_changes() == []

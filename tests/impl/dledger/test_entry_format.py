@@ -112,3 +112,31 @@ def test_a_unit_that_describes_no_entry_is_refused(magic: int, pos: int, size: i
         0,
         1,
     )
+
+
+def test_each_field_has_its_place_in_the_header() -> None:
+    entry = msgspec.structs.replace(ENTRY, channel=11, chain_crc=0, body_crc=13)
+    data = entry_format.encode(entry)
+    assert data == struct.pack(">iiqqqiiii", NORMAL, 53, 7, 3, 96, 11, 0, 13, 5) + b"hello"
+    assert entry_format.decode(data, 96) == entry
+    unit = struct.pack(">iqiqq", NORMAL, 96, 53, 7, 3)
+    assert entry_format.encode_unit(entry) == unit
+
+
+def test_the_checksum_is_the_crc_of_the_first_36_bytes_and_the_body() -> None:
+    assert ENTRY.chain_crc == zlib.crc32(DATA[:36] + b"hello") & 0x7FFF_FFFF
+
+
+@pytest.mark.parametrize("size", [8, 9])
+def test_a_filler_has_its_size_and_zeros(size: int) -> None:
+    assert entry_format.filler(size) == struct.pack(">ii", -1, size) + bytes(size - 8)
+
+
+@pytest.mark.parametrize(("size", "is_header"), [(47, False), (48, True)])
+def test_an_entry_is_at_least_a_header(size: int, is_header: bool) -> None:
+    data = entry_format.encode(entry_format.make(0, 1, NO_OP, 0, b""))[:size]
+    if is_header:
+        assert entry_format.decode(data, 0).magic == NO_OP
+    else:
+        with pytest.raises(EntryError, match="an entry of 47 bytes, at least 48 expected"):
+            entry_format.decode(data, 0)

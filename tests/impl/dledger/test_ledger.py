@@ -425,3 +425,55 @@ def test_a_cut_before_the_deleted_entries_is_refused() -> None:
     ledger, left = _expired(SimulatedDisk())
     with pytest.raises(StoreError, match=f"cut after 2, it begins at {left[0].index}"):
         ledger.cut(2)
+
+
+def test_a_ledger_that_begins_where_it_is_known_to_begin_is_loaded() -> None:
+    disk = SimulatedDisk()
+    ledger, left = _expired(disk)
+    ledger.close()
+    for known, loads in ((1024, True), (1023, False)):
+        again = Ledger(disk, "/d", SMALL)
+        again.known_begin = known
+        if loads:
+            assert again.load().end == left[-1].index
+        else:
+            with pytest.raises(StoreError, match="missing, the ledger began at position 1023"):
+                again.load()
+
+
+@pytest.mark.parametrize(("more", "loads"), [(0, True), (1, False)])
+def test_a_ledger_that_lacks_durable_entries_is_refused(more: int, loads: bool) -> None:
+    disk = SimulatedDisk()
+    last = _fill(_ledger(disk), 3)[-1]
+    again = Ledger(disk, "/d", SMALL)
+    again.durable_pos = last.pos + last.size + more
+    if loads:
+        assert again.load().end == 2
+    else:
+        with pytest.raises(StoreError, match="no whole entry at position"):
+            again.load()
+
+
+def test_a_start_writes_no_index_unit_that_is_right() -> None:
+    disk, _ = _full_index(TERMS)
+    written: list[str] = []
+    disk.on_step = lambda step: written.append(step.path) if step.kind == "write" else None
+    _ledger(disk)
+    assert not [path for path in written if "/index/" in path]
+    assert [path for path in written if "/data/" in path], "data that may exist only in memory"
+
+
+def test_64_mib_are_written_without_a_sync() -> None:
+    disk = SimulatedDisk()
+    ledger = _ledger(disk)
+    ledger.append(0, 1, NORMAL, b"")
+    ledger._synced_pos = 2 * 48 - (64 << 20)
+    synced: list[int] = []
+    disk.on_step = lambda step: synced.append(ledger.end_index + 1) if step.kind == "sync" else None
+    for index in (1, 2, 3):
+        ledger.append(index, 1, NORMAL, b"")
+    assert synced == [2]
+
+
+def test_the_segments_have_the_sizes_of_released_members() -> None:
+    assert LedgerConfig() == LedgerConfig(data_segment_bytes=1_073_741_824, index_segment_bytes=167_772_160)

@@ -75,6 +75,13 @@ def test_a_scan_ends_with_the_committed_entries_and_where_no_entry_is() -> None:
     assert log.scanned() == []
 
 
+def test_a_new_view_is_empty_and_needed_from_its_beginning() -> None:
+    view = _Log().view
+    assert (view.needed_from, view.flushed, view.last_record) == (0, 0, None)
+    view.kept_by_all = 7
+    assert view.needed_from == 7
+
+
 def test_the_largest_record_and_its_header_and_a_filler_fit_a_segment() -> None:
     assert _Log().view.record_bytes_max == SEGMENT - 48 - 8
 

@@ -1,7 +1,7 @@
 """Tests the store of a member: puts, reads, refusals and recovery. A group of one commits by itself."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import pytest
@@ -26,7 +26,7 @@ from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.segments import SegmentedFile
-from mqproof.impl.store.results import PutStatus, Recovery
+from mqproof.impl.store.results import PutResult, PutStatus, Recovery
 from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")
@@ -566,3 +566,100 @@ def test_another_change_of_the_same_turn_is_not_taken_for_an_entry() -> None:
         return result.status, seen
 
     assert play(scenario) == (PutStatus.PUT_OK, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "reason"),
+    [
+        (ResponseCode.NOT_LEADER, PutStatus.SERVICE_NOT_AVAILABLE, "this broker does not lead its group"),
+        (
+            ResponseCode.LEADER_NOT_READY,
+            PutStatus.SERVICE_NOT_AVAILABLE,
+            "this broker has just been elected or deposed",
+        ),
+        (
+            ResponseCode.LEADER_TRANSFERRING,
+            PutStatus.SERVICE_NOT_AVAILABLE,
+            "this broker is transferring its leadership",
+        ),
+        (
+            ResponseCode.LEADER_PENDING_FULL,
+            PutStatus.OS_PAGECACHE_BUSY,
+            "[PC_SYNCHRONIZED]broker busy: too many messages wait for the group",
+        ),
+        (
+            ResponseCode.WAIT_QUORUM_ACK_TIMEOUT,
+            PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH,
+            "no quorum confirmed in time; the message may be stored later",
+        ),
+        (
+            ResponseCode.TERM_CHANGED,
+            PutStatus.UNKNOWN_ERROR,
+            "the leader has changed, the message may be stored",
+        ),
+        (ResponseCode.DISK_ERROR, PutStatus.UNKNOWN_ERROR, "the group answers DISK_ERROR"),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_put_reports_why_the_group_did_not_store_it(
+    later: bool, code: ResponseCode, status: PutStatus, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(site: Site) -> list[PutResult]:
+        store = await site.leading()
+
+        def take(
+            _bodies: Sequence[object], settled: Callable[[ResponseCode], None]
+        ) -> tuple[ResponseCode, list[Entry]]:
+            if later:
+                asyncio.get_running_loop().call_soon(settled, code)
+            return (ResponseCode.SUCCESS if later else code), []
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store.node, "take", take)
+            results = await store.put_batch([_message("a"), _message("b")])
+        taken = store.next_queue_offset("T", 0)
+        assert taken == (2 if later else 0), "messages that may be stored take queue offsets"
+        await store.stop()
+        return results
+
+    assert play(scenario) == [PutResult(status, reason=reason)] * 2
+
+
+def test_each_change_of_the_leadership_is_reported_once() -> None:
+    async def scenario(site: Site) -> list[tuple[bool, str]]:
+        store = await site.start()
+        seen = [(store.leads, store.refusal)]
+        store.on_role = lambda: seen.append((store.leads, store.refusal))
+        while not store.leads:
+            await asyncio.sleep(0.1)
+        complete = [store.has_all]
+        await store.put(_message("x"))
+        term = store.term
+        for _ in range(2):
+            store.changed(SteppedDown(term + 1, Reason.NO_QUORUM))
+        complete.append(store.has_all)
+        assert complete == [True, False]
+        for _ in range(2):
+            store.changed(Committed(store.node.member.core.state.commit))
+        store.node.fail(OSError("the disk is broken"))
+        await store.stop()
+        return seen
+
+    refused = (False, "this broker does not lead its group")
+    assert play(scenario)[:4] == [refused, (True, ""), refused, (True, "")]
+    assert [leads for leads, _ in play(scenario)] == [False, True, False, True, False]
+
+
+def test_a_result_says_where_the_message_is() -> None:
+    async def scenario(site: Site) -> tuple[PutResult, bytes | None]:
+        store = await site.leading()
+        (result,) = await store.put_batch([_message("hello")])
+        data = store.record_at(result.commit_offset)
+        await store.stop()
+        return result, data
+
+    result, data = play(scenario)
+    assert data is not None
+    assert record.decode(data).message.body == b"hello"
+    assert result.stored_bytes == len(data)
+    assert result.message_id.endswith(f"{result.commit_offset:016X}")

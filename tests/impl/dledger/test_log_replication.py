@@ -4,6 +4,7 @@ Source: docs/reference/protocol/dledger.md. Method: one core; the test plays the
 a body of 10 bytes and the position 58 n.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -47,9 +48,20 @@ def _leading(config: GroupConfig = CONFIG, terms: tuple[int, ...] = (), term: in
     return core
 
 
+def _reader() -> Callable[[int], Entry]:
+    """Return a function that reads entries, at most 100 times: no push needs more."""
+    reads = iter(range(100))
+
+    def read(index: int) -> Entry:
+        assert next(reads, None) is not None, "the same entries are read again and again"
+        return _entry(index)
+
+    return read
+
+
 def _pushes(core: Core, now: float, member: str = "n1") -> list[PushRequest]:
     core.take_changes()
-    requests = core.take_messages(_entry, now)[0]
+    requests = core.take_messages(_reader(), now)[0]
     return [each for each in requests if isinstance(each, PushRequest) and each.remote_id == member]
 
 
@@ -225,15 +237,17 @@ def test_the_time_of_a_push_does_not_begin_again_with_the_next_push() -> None:
     assert [push.type for push in _pushes(core, 3001.0)] == [PushType.APPEND]
 
 
-def test_a_follower_that_has_everything_is_not_woken_for() -> None:
-    core = _leading(replace(CONFIG, members=("n0", "n1")))
-    (push,) = _pushes(core, 2001.0)
-    core.flushed(0)
-    _pushed(core, push, 2010.0, index=0)
+@pytest.mark.parametrize("entries", [0, 2])
+def test_a_follower_that_has_everything_is_not_woken_for(entries: int) -> None:
+    core = _leading(replace(CONFIG, members=("n0", "n1")), (1,) * entries)
+    (push,) = _matched(core, 2001.0) if entries else _pushes(core, 2001.0)
+    core.flushed(entries)
+    _pushed(core, push, 2010.0, index=entries)
     (news,) = _pushes(core, 3001.0)
-    assert (news.commit_index, news.kept_by_all) == (0, 0)
+    assert (news.type, news.commit_index, news.kept_by_all) == (PushType.COMMIT, entries, entries)
     _pushed(core, news, 3002.0, index=-1)
     assert core._leading.deadline() == float("inf")
+    assert _pushes(core, 9000.0) == []
 
 
 def test_an_idle_follower_receives_what_all_members_keep() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from mqproof.impl.dledger import node as node_module
 from mqproof.impl.dledger import wire
+from mqproof.impl.dledger.changes import Lacks, Refused
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import LedgerConfig
@@ -29,6 +30,7 @@ from mqproof.impl.dledger.rpc_bodies import (
     TransferRequest,
 )
 from mqproof.impl.dledger.state import Role
+from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.message import Message as RocketMessage
 from mqproof.impl.runtime.event_log import EventLog
@@ -103,8 +105,9 @@ def _play(scenario: Callable[[Site], Awaitable[T]]) -> T:
             async with asyncio.timeout(600):
                 found = await scenario(site)
         finally:
-            for name in list(site.nodes):
-                await site.stop(name)
+            async with asyncio.timeout(60):
+                for name in list(site.nodes):
+                    await site.stop(name)
         await nothing_left(loop, *site.disks.values())
         return found
 
@@ -296,7 +299,10 @@ def test_the_actions_of_nodes_are_in_their_event_log() -> None:
         await site.append(b"one")
         return site.events
 
-    kinds = {event.kind for event in _play(scenario)}
+    events = _play(scenario)
+    kinds = {event.kind for event in events}
+    flushed = [event.attrs["index"] for event in events if event.kind is Kind.FLUSH]
+    assert {"0", "1"} <= set(flushed)
     assert {
         Kind.RECOVER,
         Kind.VOTE,
@@ -357,7 +363,10 @@ def test_a_refused_append_names_no_entry_and_is_not_in_the_event_log() -> None:
         for other in NAMES:
             site.network.silence(site.addresses[other])
         answered = [event for event in site.events if event.kind is Kind.SEND_ACK]
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         code, entry = await leader.append(b"lost?")
+        assert loop.time() - began_s == pytest.approx(2.5, abs=0.001)
         assert isinstance(refused, AppendResponse)
         assert (refused.index, refused.pos) == (-1, -1)
         assert (code, entry is None) == (ResponseCode.WAIT_QUORUM_ACK_TIMEOUT, False)
@@ -443,12 +452,156 @@ def test_a_transfer_whose_answer_is_late_may_still_succeed(monkeypatch: pytest.M
         leader = await site.leader()
         to = next(name for name in NAMES if name != leader.config.self_id)
         site.network.silence(site.addresses[to])
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         transfer = asyncio.create_task(leader.transfer_leadership(to))
         await asyncio.sleep(2)
         code, _ = await leader.append(b"two")
-        return code, await transfer, leader.role
+        result = await transfer
+        assert loop.time() - began_s == pytest.approx(3, abs=0.001)
+        await asyncio.sleep(0.1)
+        return code, result, leader.role
 
     code, transferred, role = _play(scenario)
     assert code is ResponseCode.LEADER_TRANSFERRING
     assert transferred is ResponseCode.TAKE_LEADERSHIP_FAILED
     assert role is not Role.LEADER, "it steps down, because the member may lead"
+
+
+# The life of a node.
+
+
+def test_the_addresses_of_a_group_have_the_port_that_a_node_has_chosen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[str, str]:
+        network = SimulatedNetwork()
+        runtime = simulated(loop, network, 1, SimulatedDisk())
+        config = GroupConfig("g", "n0", ("n0",))
+        node = Node(config, {"n0": Address("10.0.0.1", 0)}, "/store", runtime)
+        address = await node.start()
+        client = RemotingClient(network)
+        request = MetadataRequest("g", "n0", "client")
+        answer = wire.decode_response(
+            request, await client.invoke(address, wire.encode_request(request), 30.0)
+        )
+        await client.close()
+        await node.stop()
+        assert isinstance(answer, MetadataResponse)
+        return answer.peers["n0"], str(address)
+
+    reported, chosen = run_simulated(main(), loop)
+    assert reported == chosen != "10.0.0.1:0"
+    assert (
+        f"the DLedger port {chosen} is open: any peer that reaches it acts as a member of the group"
+        in caplog.text
+    )
+
+
+def test_an_append_that_waits_while_its_node_stops_may_be_committed() -> None:
+    async def scenario(site: Site) -> tuple[ResponseCode, list[str]]:
+        leader = await site.leader()
+        name = leader.config.self_id
+        for other in NAMES:
+            if other != name:
+                site.network.silence(site.addresses[other])
+        append = asyncio.create_task(leader.append(b"lost?"))
+        await asyncio.sleep(0.1)
+        await site.stop(name)
+        return (await append)[0], site.disks[name].names(f"/store/dledger-{name}/index")
+
+    code, index = _play(scenario)
+    assert code is ResponseCode.TERM_CHANGED
+    assert index == [f"{0:020}"], "a clean stop leaves a complete index"
+
+
+def test_a_killed_node_answers_nothing_and_has_no_task() -> None:
+    async def scenario(site: Site) -> tuple[bool, bool]:
+        leader = await site.leader()
+        tasks = list(leader._tasks)
+        leader.kill()
+        await asyncio.sleep(0.1)
+        request = GetRequest("g", leader.config.self_id, "client", begin_index=0)
+        with pytest.raises(RemotingError):
+            await site.ask(leader.config.self_id, request)
+        return bool(tasks), all(task.done() for task in tasks)
+
+    assert _play(scenario) == (True, True)
+
+
+def test_a_leader_whose_disk_fails_at_an_append_leaves_its_group(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> tuple[ResponseCode, bool, str]:
+        await site.append(b"one")
+        leader = await site.leader()
+        disk = site.disks[leader.config.self_id]
+
+        def fail(_: object) -> None:
+            raise OSError("the disk is broken")
+
+        disk.on_step = fail
+        code, entry = await leader.append(b"two")
+        disk.on_step = None
+        assert entry is None
+        return code, leader.leads, leader.config.self_id
+
+    code, leads, name = _play(scenario)
+    assert code is ResponseCode.DISK_ERROR
+    assert not leads
+    assert caplog.messages.count(f"{name} of g stops: the disk is broken") == 1
+
+
+def test_a_refusal_is_logged_once_in_a_minute_for_each_sender(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        node = site.nodes["n0"]
+        for _ in range(2):
+            node._on_change(Refused("n1", "a push"), None)
+        node._on_change(Refused("n2", "a push"), None)
+        await asyncio.sleep(59.9)
+        node._on_change(Refused("n1", "a push"), None)
+        await asyncio.sleep(0.2)
+        node._on_change(Refused("n1", "a push"), None)
+
+    _play(scenario)
+    logged = [line for line in caplog.messages if " refused " in line]
+    assert [line.split(" (from")[0] for line in logged] == ["n0 of g refused a push"] * 3
+    assert [line.partition("from ")[2][:2] for line in logged] == ["n1", "n2", "n1"]
+
+
+def test_a_follower_without_its_entries_is_logged_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        site.nodes["n0"]._on_change(Lacks("n2", 100), None)
+
+    _play(scenario)
+    assert (
+        "n2 of g lacks entries that were deleted here, the ledger begins with 100:"
+        " stop it, and give it a copy of another member's store"
+    ) in caplog.messages
+
+
+def test_a_transfer_that_ended_is_forgotten() -> None:
+    async def scenario(site: Site) -> tuple[ResponseCode, int, int]:
+        await site.append(b"one")
+        await asyncio.sleep(3)
+        leader = await site.leader()
+        transfer = asyncio.create_task(leader.transfer_leadership())
+        await asyncio.sleep(0)
+        during = len(leader._transfers)
+        return await transfer, during, len(leader._transfers)
+
+    assert _play(scenario) == (ResponseCode.SUCCESS, 1, 0)
+
+
+def test_an_unexpected_error_ends_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(site: Site) -> tuple[str, bool, int]:
+        leader = await site.leader()
+
+        def fail(*_: object) -> None:
+            raise KeyError("unexpected")
+
+        monkeypatch.setattr(leader.member.core, "tick", fail)
+        await asyncio.sleep(10)
+        return repr(leader.failure), leader.leads, leader._runtime.supervisor.failures
+
+    assert _play(scenario) == ("KeyError('unexpected')", False, 1)

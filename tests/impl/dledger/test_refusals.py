@@ -4,6 +4,7 @@ Source: docs/reference/protocol/dledger.md. Method: one core; the test plays the
 """
 
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -68,7 +69,7 @@ REQUESTS: dict[type[Response], Request] = {
     PushResponse: PUSH,
     TransferResponse: TransferRequest("g", "n0", "n1", "n1", TERM),
 }
-BY_CHECK = {
+BY_CHECK: dict[ResponseCode, dict[str, Any]] = {
     ResponseCode.UNKNOWN_GROUP: {"group": "another"},
     ResponseCode.UNKNOWN_MEMBER: {"local_id": "n9"},
     ResponseCode.UNEXPECTED_MEMBER: {"local_id": "n0"},

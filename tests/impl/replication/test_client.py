@@ -11,9 +11,10 @@ from typing import TypeVar
 
 import pytest
 
-from mqproof.impl.replication.client import SlaveClient
+from mqproof.impl.replication.client import MasterState, SlaveClient
 from mqproof.impl.replication.config import ReplicationConfig, Role
-from mqproof.impl.replication.stream import Transfer, write_transfer
+from mqproof.impl.replication.follow import DivergedError, Follow
+from mqproof.impl.replication.stream import StreamError, Transfer, write_transfer
 from mqproof.impl.runtime.network import Address, Connection, Listener, ReceiverFactory, SimulatedNetwork
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.replication.site import RECORD_BYTES_MAX, store
@@ -228,3 +229,224 @@ def test_the_same_complaint_is_logged_again_after_a_success(
     with caplog.at_level(logging.WARNING):
         play(scenario)
     assert len([record for record in caplog.records if "was lost" in record.message]) == 3
+
+
+# Times, to the tenth of a second.
+
+
+class SilentMaster(Master):
+    """A master that never sends anything."""
+
+    def received(self, data: bytes) -> None:
+        self.heard += data
+
+
+async def serve_silently(attempts: Attempts) -> list[SilentMaster]:
+    masters: list[SilentMaster] = []
+
+    def accepted(connection: Connection) -> SilentMaster:
+        masters.append(SilentMaster(connection))
+        return masters[-1]
+
+    await attempts.listen(MASTER.host, MASTER.port, accepted)
+    return masters
+
+
+def test_a_connection_attempt_ends_after_3_seconds_and_a_pause_of_1_follows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(attempts: Attempts, _: SlaveClient) -> list[float]:
+        attempts.hangs = True
+        await asyncio.sleep(20)
+        return attempts.at_s
+
+    with caplog.at_level(logging.WARNING):
+        at_s = play(scenario)
+    assert [round(later - earlier, 1) for earlier, later in pairwise(at_s)] == [4.0] * 4
+    assert caplog.messages == [f"cannot follow master {MASTER}: it does not answer"]
+
+
+def test_after_it_followed_a_slave_connects_again_in_half_a_second() -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> list[float]:
+        listener, masters = await serve(attempts)
+        await asyncio.sleep(10)
+        listener.close()
+        masters[0].connection.abort()
+        lost_s = asyncio.get_running_loop().time()
+        await asyncio.sleep(5)
+        return [round(at_s - lost_s, 1) for at_s in attempts.at_s if at_s >= lost_s]
+
+    assert play(scenario) == [0.5, 1.5, 2.5, 3.5, 4.5]
+
+
+def test_a_slave_looks_five_times_a_second_for_the_address_of_its_master() -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> list[float]:
+        client.master = None
+        await asyncio.sleep(1.5)
+        assert client.state() == MasterState(None, False, None, None, 0)
+        client.master = MASTER
+        before = len(attempts.at_s)
+        await asyncio.sleep(0.25)
+        return [round(at_s, 1) for at_s in attempts.at_s[before:]]
+
+    (at_s,) = play(scenario)
+    assert at_s <= 1.7
+
+
+def test_a_slave_reports_after_more_than_5_seconds_and_leaves_a_silent_master_after_20(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> tuple[list[int], MasterState]:
+        masters = await serve_silently(attempts)
+        while not masters:
+            await asyncio.sleep(0.1)
+        began_s = attempts.at_s[-1]
+        counts = []
+        state = MasterState(None)
+        for after_s in (5.5, 6.5, 11.5, 12.5, 20.5):
+            await asyncio.sleep(began_s + after_s - asyncio.get_running_loop().time())
+            counts.append(len(masters[0].heard) // 8)
+            state = client.state()
+        assert (masters[0].is_closed, len(masters)) == (False, 1)
+        await asyncio.sleep(1)
+        assert masters[0].is_closed
+        return counts, state
+
+    with caplog.at_level(logging.WARNING):
+        counts, state = play(scenario)
+    assert counts == [1, 2, 2, 3, 4]
+    assert (state.address, state.is_following, state.bytes_per_s) == (MASTER, False, 0)
+    assert state.heard_ago_s == pytest.approx(20.5, abs=0.01)
+    assert state.reported_ago_s == pytest.approx(2.5, abs=0.01)
+    assert caplog.messages[-1] == f"master {MASTER}: nothing heard for 20000 ms"
+
+
+def test_a_slave_that_changes_its_master_logs_no_loss(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
+        await serve(attempts)
+        await serve(attempts, OTHER)
+        while not client.is_following:
+            await asyncio.sleep(0.1)
+        client.master = OTHER
+        await asyncio.sleep(10)
+
+    with caplog.at_level(logging.WARNING):
+        play(scenario)
+    assert not [line for line in caplog.messages if "was lost" in line]
+
+
+def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> bytes:
+        raise KeyError("unexpected")
+
+    monkeypatch.setattr(Follow, "received", fail)
+
+    async def main() -> None:
+        attempts = Attempts()
+        await serve(attempts)
+        config = ReplicationConfig(role=Role.SLAVE, ha_master=MASTER)
+        async with asyncio.timeout(60):
+            await SlaveClient(attempts, store(), config, RECORD_BYTES_MAX).run()
+
+    with pytest.raises(KeyError, match="unexpected"):
+        run_simulated(main(), SimulatedLoop())
+
+
+def test_a_slave_whose_log_differs_stops_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    def differ(*_: object) -> bytes:
+        raise DivergedError("the logs differ")
+
+    async def main() -> tuple[str, int]:
+        attempts = Attempts()
+        await serve(attempts)
+        config = ReplicationConfig(role=Role.SLAVE, ha_master=MASTER)
+        client = SlaveClient(attempts, store(), config, RECORD_BYTES_MAX)
+        async with asyncio.timeout(60):
+            await client.run()
+        return client.refused, len(attempts.at_s)
+
+    with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):
+        patch.setattr(Follow, "received", differ)
+        assert run_simulated(main(), SimulatedLoop()) == ("the logs differ", 1)
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("ERROR", f"this slave no longer follows its master {MASTER}: the logs differ")
+    ]
+
+
+@pytest.mark.parametrize("error", [StreamError("invalid"), OSError("invalid")])
+def test_an_error_that_ends_the_connection_is_logged_and_the_slave_connects_again(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error
+
+    async def scenario(attempts: Attempts, client: SlaveClient) -> tuple[int, bool]:
+        _, masters = await serve(attempts)
+        await asyncio.sleep(10)
+        return len(attempts.at_s), masters[0].is_closed
+
+    with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):
+        patch.setattr(Follow, "received", fail)
+        attempts, closed = play(scenario)
+    assert attempts > 5
+    assert closed
+    assert caplog.messages.count(f"closing the connection to master {MASTER}: invalid") == 1
+    assert not [line for line in caplog.messages if "was lost" in line]
+
+
+def test_the_state_of_a_slave_has_its_rate_and_the_times_of_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Follow, "received", lambda _, data: data[:8])
+
+    async def scenario(attempts: Attempts, client: SlaveClient) -> MasterState:
+        masters = await serve_silently(attempts)
+        while not masters:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(3)
+        masters[0].connection.write(bytes(1200))
+        await asyncio.sleep(0.25)
+        early = client.state()
+        assert early.heard_ago_s == pytest.approx(0.25, abs=0.01)
+        assert early.reported_ago_s == pytest.approx(0.25, abs=0.01), "it has answered the data"
+        await asyncio.sleep(8.75)
+        return client.state()
+
+    assert play(scenario).bytes_per_s == pytest.approx(100, abs=2)
+
+
+def test_bytes_after_an_error_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+
+    def fail(_: object, data: bytes) -> bytes:
+        seen.append(data)
+        raise StreamError("invalid")
+
+    monkeypatch.setattr(Follow, "received", fail)
+
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
+        masters = await serve_silently(attempts)
+        while not masters:
+            await asyncio.sleep(0.1)
+        receiver = client._receiver
+        assert receiver is not None
+        receiver.received(b"one")
+        receiver.received(b"two")
+
+    play(scenario)
+    assert seen == [b"one"]
+
+
+def test_a_slave_whose_own_log_is_damaged_does_not_connect(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damaged(_: Follow) -> None:
+        raise StreamError("this slave's record at 7 is damaged")
+
+    monkeypatch.setattr(Follow, "require_sound", damaged)
+
+    async def scenario(attempts: Attempts, _: SlaveClient) -> list[float]:
+        await asyncio.sleep(5)
+        return attempts.at_s
+
+    with caplog.at_level(logging.WARNING):
+        assert play(scenario) == []
+    assert caplog.messages == [f"cannot follow master {MASTER}: this slave's record at 7 is damaged"]

@@ -8,7 +8,14 @@ import pytest
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.feed import Feed
-from mqproof.impl.replication.stream import StreamError, read_transfer, write_position
+from mqproof.impl.replication.stream import (
+    StreamError,
+    read_transfer,
+    tail_checksum,
+    write_position,
+    write_proved_position,
+)
+from mqproof.impl.store.files import record
 
 BEGIN, END = 1000, 1500
 
@@ -114,6 +121,12 @@ def test_acknowledgements_count_up_to_what_was_sent() -> None:
         feed.received(write_position(END + 1))
 
 
+def test_a_request_and_an_acknowledgement_may_arrive_together() -> None:
+    feed, _, acks = _feed()
+    assert feed.received(write_position(1200) + write_position(1200)) == 1200
+    assert acks.highest == 1200
+
+
 def test_an_acknowledgement_beyond_the_end_of_the_log_is_refused() -> None:
     feed, log, _ = _feed()
     feed.received(write_position(0))
@@ -148,3 +161,37 @@ def test_a_log_that_no_longer_has_the_next_bytes_ends_the_feed() -> None:
     log.log_begin = 1300
     with pytest.raises(StreamError, match="the log no longer has 1200, it begins at 1300"):
         feed.next_frame()
+
+
+@pytest.mark.parametrize(("position", "begin"), [(BEGIN + 300, 276), (1024, 0), (1025, 1)])
+def test_a_wrong_proof_is_refused_after_the_own_log_was_examined(position: int, begin: int) -> None:
+    log = _Log()
+    feed = Feed(log, Acks(), LogCheck.COMPARED, proved=True)
+    report = write_proved_position(position, tail_checksum(log, position) ^ 1)
+    with pytest.raises(StreamError, match=f"the slave's log differs from this master's before {position}"):
+        feed.received(report)
+    assert log.examined == [(begin, 1024 // record.SIZE_MIN + 1)]
+    log.damaged = 1100
+    with pytest.raises(StreamError, match="this master's record at 1100 is damaged"):
+        Feed(log, Acks(), LogCheck.COMPARED, proved=True).received(report)
+
+
+def test_a_right_proof_counts_with_the_first_acknowledgement() -> None:
+    log, acks = _Log(), Acks()
+    feed = Feed(log, acks, LogCheck.COMPARED, proved=True)
+    report = write_proved_position(END, tail_checksum(log, END))
+    assert feed.received(report[:11]) is None
+    assert feed.received(report[11:]) is None
+    assert acks.slaves == 0
+    assert feed.received(report) == END
+    assert (acks.slaves, acks.highest) == (1, END)
+
+
+def test_a_proof_beyond_the_end_is_refused_as_a_position() -> None:
+    feed = Feed(_Log(), Acks(), LogCheck.COMPARED, proved=True)
+    with pytest.raises(StreamError, match=f"the slave's log goes beyond {END + 1}"):
+        feed.received(write_proved_position(END + 1, 0))
+    log, acks = _Log(), Acks()
+    feed = Feed(log, acks, LogCheck.COMPARED, proved=True)
+    feed.received(write_proved_position(0, 0))
+    assert acks.slaves == 1, "an empty log needs no proof"

@@ -5,14 +5,23 @@ Method: stores on simulated disks; the test passes the frames, so it sees each o
 
 import random
 import struct
+import zlib
+from collections.abc import Sequence
 
 import pytest
 
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.feed import Feed
 from mqproof.impl.replication.follow import DivergedError, Follow
-from mqproof.impl.replication.stream import StreamError, Transfer, write_position, write_transfer
+from mqproof.impl.replication.stream import (
+    StreamError,
+    Transfer,
+    read_proved_position,
+    write_position,
+    write_transfer,
+)
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
@@ -274,6 +283,7 @@ def test_an_impossible_record_is_refused_by_its_first_bytes() -> None:
     for front in (
         (size, magic + 1),
         (4089, magic),
+        (4096, magic),
         (4097, magic),
         (record.SIZE_MIN - 1, magic),
         (4088, filler),
@@ -281,3 +291,97 @@ def test_an_impossible_record_is_refused_by_its_first_bytes() -> None:
         follow = Follow(store(), 1 << 20, LogCheck.COMPARED)
         with pytest.raises(StreamError, match="no record at 0"):
             follow.received(write_transfer(Transfer(0, struct.pack(">II", *front))))
+
+
+@pytest.mark.parametrize("front", [(4088, record.MAGIC_V1), (record.SIZE_MIN, record.MAGIC_V1)])
+def test_the_rest_of_a_possible_record_is_waited_for(front: tuple[int, int]) -> None:
+    follow = Follow(slave := store(), 1 << 20, LogCheck.COMPARED)
+    assert follow.received(write_transfer(Transfer(0, struct.pack(">II", *front)))) == b""
+    assert slave.log_end == 0
+
+
+def test_the_largest_record_is_waited_for() -> None:
+    follow = Follow(store(), RECORD_BYTES_MAX, LogCheck.COMPARED)
+    front = struct.pack(">II", RECORD_BYTES_MAX, record.MAGIC_V1)
+    assert follow.received(write_transfer(Transfer(0, front[:7]))) == b""
+    assert follow.received(write_transfer(Transfer(7, front[7:]))) == b""
+
+
+class _Own:
+    """A slave's log whose last record begins at 3000; it records which of its records are examined."""
+
+    log_segment_bytes = 4096
+
+    def __init__(self, end: int = 3200, last: int | None = 3000, damaged: int | None = None) -> None:
+        self.log_end = end
+        self.log_last_record: int | None = last
+        self.damaged = damaged
+        self.examined: list[tuple[int, int]] = []
+        self.stored: list[int] = []
+
+    def log_read(self, position: int, size: int) -> bytes:
+        return b"%d,%d" % (position, size)
+
+    def damaged_record(self, commit_offset: int, count: int) -> int | None:
+        self.examined.append((commit_offset, count))
+        return self.damaged
+
+    def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
+        self.stored += [stored.commit_offset for _, stored in records]
+
+
+@pytest.mark.parametrize(
+    ("end", "last", "begin"),
+    [(3200, 3000, 2176), (3200, 1500, 1500), (1024, None, 0), (1025, None, 1), (500, 0, 0)],
+)
+def test_the_end_of_the_own_log_is_examined_before_it_is_compared(
+    end: int, last: int | None, begin: int
+) -> None:
+    own = _Own(end, last)
+    Follow(own, 1000, LogCheck.COMPARED).require_sound()
+    assert own.examined == [(begin, 1024 // record.SIZE_MIN + 1)]
+
+
+def test_a_slave_with_a_damaged_end_does_not_follow() -> None:
+    with pytest.raises(StreamError, match="this slave's record at 2900 is damaged: it can follow when"):
+        Follow(_Own(damaged=2900), 1000, LogCheck.COMPARED).require_sound()
+
+
+@pytest.mark.parametrize("proves", [False, True])
+@pytest.mark.parametrize(("check", "position"), [(LogCheck.COMPARED, 3000), (LogCheck.AS_SHIPPED, 3200)])
+def test_a_report_names_the_last_record_until_the_logs_were_compared(
+    check: LogCheck, position: int, proves: bool
+) -> None:
+    report = bytearray(Follow(_Own(), 1000, check, proves=proves).report())
+    if not proves:
+        assert report == write_position(position)
+        return
+    covered = b"%d,%d" % (position - 1024, 1024)
+    assert read_proved_position(report) == (position, zlib.crc32(covered))
+
+
+def test_a_heartbeat_before_the_comparison_shows_that_the_master_has_less() -> None:
+    follow = Follow(filled(3), RECORD_BYTES_MAX, LogCheck.COMPARED)
+    with pytest.raises(DivergedError, match="its master's at or before"):
+        follow.received(write_transfer(Transfer(follow.first_position, b"")))
+
+
+@pytest.mark.parametrize("chunk", [13, 1000])
+def test_records_and_fillers_may_be_divided_among_transfers(chunk: int) -> None:
+    master, slave = filled(60), store()
+    follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
+    for at in range(0, master.log_end, chunk):
+        body = log_of(master)[at : at + chunk]
+        follow.received(write_transfer(Transfer(at, body)))
+    assert master.log_end > 4096
+    assert log_of(slave) == log_of(master)
+
+
+def test_each_record_is_stored_once() -> None:
+    master, own = filled(3), _Own(0, None)
+    follow = Follow(own, RECORD_BYTES_MAX, LogCheck.COMPARED)
+    for at in range(0, master.log_end, 50):
+        follow.received(write_transfer(Transfer(at, master.log_read(at, min(50, master.log_end - at)))))
+        own.log_end = at + 50  # the log has grown
+    size = master.log_end // 3
+    assert own.stored == [0, size, 2 * size]

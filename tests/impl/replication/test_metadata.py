@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
 from mqproof.impl.remoting.channel import RemotingError, RequestTimeoutError
 from mqproof.impl.remoting.client import RemotingClient
@@ -135,3 +136,69 @@ def test_a_failed_fetch_is_logged_once_until_a_success(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         play(None, None, None, ResponseCode.SUCCESS, None, None)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+
+
+class _Committing(Adopted):
+    """Tables with offsets that consumers committed to the slave."""
+
+    def __init__(self, *groups: str) -> None:
+        super().__init__()
+        self.commits = [UpdateOffsetRequest(group, "T", 1, 7) for group in groups]
+        self.sent: list[UpdateOffsetRequest] = []
+
+    def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
+        assert self.got[-1] is table, "the merge keeps the commits that are not sent yet"
+        return self.commits
+
+    def mark_sent(self, commit: UpdateOffsetRequest) -> None:
+        self.sent.append(commit)
+
+
+class _Recording(Asked):
+    """A client that records the requests, and refuses the commits of the group `gone`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[Command] = []
+        self.code = ResponseCode.SUCCESS
+
+    async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
+        assert (address, timeout_s) == (MASTER, 3)
+        self.requests.append(request)
+        if request.fields.get("consumerGroup") == "gone":
+            return request.answer(ResponseCode.SYSTEM_ERROR, remark="no such group")
+        return await super().invoke(address, request, timeout_s)
+
+
+def test_commits_to_the_slave_are_sent_to_the_master_once(caplog: pytest.LogCaptureFixture) -> None:
+    client, tables = _Recording(), _Committing("one", "gone", "two")
+    sync = MetadataSync(cast(RemotingClient, client), tables)
+    sync.master = MASTER
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(sync.sync())
+    assert [request.code for request in client.requests] == [
+        RequestCode.GET_ALL_TOPIC_CONFIG,
+        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+        RequestCode.GET_ALL_CONSUMER_OFFSET,
+        *[RequestCode.UPDATE_CONSUMER_OFFSET] * 3,
+        RequestCode.GET_ALL_DELAY_OFFSET,
+    ]
+    assert client.requests[3].fields == headers.write(UpdateOffsetRequest("one", "T", 1, 7))
+    assert tables.sent == tables.commits, "what the master refuses is not sent again"
+    assert caplog.messages == ["offset of group gone: no such group"]
+    assert len(tables.got) == 4
+
+
+def test_without_a_master_nothing_is_asked() -> None:
+    client = _Recording()
+    asyncio.run(MetadataSync(cast(RemotingClient, client), Adopted()).sync())
+    assert client.requests == []
+
+
+def test_a_different_failure_is_logged_and_the_same_one_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        play(None, None, ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_ERROR, None)
+    texts = ["it does not answer", "GET_ALL_TOPIC_CONFIG: SYSTEM_ERROR: None", "it does not answer"]
+    assert caplog.messages == [
+        f"topics, groups or offsets of master {MASTER} cannot be fetched: {text}" for text in texts
+    ]

@@ -208,7 +208,7 @@ def test_rounds_that_repair_nothing_become_rare_until_another_record_is_lost() -
 
 def test_a_round_is_left_out_at_most_60_times() -> None:
     repair, peers = _repair(_Store(_lost(1)), b"wrong")
-    rounds = []
+    rounds: list[int] = []
     for number in range(1, 200):
         _rounds(repair, 1)
         if len(peers.asked) > len(rounds):

@@ -157,23 +157,31 @@ def test_a_crowd_on_one_address_does_not_take_the_places_of_others() -> None:
     assert crowd == [""] * SLAVES_OF_ADDRESS_MAX + ["aborted"]
 
 
-@pytest.mark.parametrize(("at_s", "is_closed"), [(20, False), (21, True)])
-def test_a_connection_is_closed_after_20_seconds_without_a_report(at_s: float, is_closed: bool) -> None:
+@pytest.mark.parametrize(
+    ("begin_s", "at_s", "is_closed"), [(0, 20, False), (0, 21, True), (0.99, 20, False), (0.99, 21, True)]
+)
+def test_a_connection_is_closed_after_20_seconds_without_a_report(
+    begin_s: float, at_s: float, is_closed: bool
+) -> None:
     async def scenario(_: MasterServer, connect: Connect) -> bool:
+        await asyncio.sleep(begin_s)
         slave = await connect()
         slave.say(0)
-        await asyncio.sleep(at_s + 0.05)
+        await asyncio.sleep(at_s + 0.05 - begin_s)
         return slave.is_closed
 
     assert play(scenario) is is_closed
 
 
-@pytest.mark.parametrize(("at_s", "beats"), [(5, 0), (6, 1), (11, 1), (12, 2)])
-def test_a_heartbeat_is_sent_after_more_than_5_seconds(at_s: float, beats: int) -> None:
+@pytest.mark.parametrize(
+    ("begin_s", "at_s", "beats"), [(0, 5, 0), (0, 6, 1), (0, 11, 1), (0, 12, 2), (0.998, 5, 0), (0.998, 6, 1)]
+)
+def test_a_heartbeat_is_sent_after_more_than_5_seconds(begin_s: float, at_s: float, beats: int) -> None:
     async def scenario(_: MasterServer, connect: Connect) -> int:
+        await asyncio.sleep(begin_s)
         slave = await connect()
         slave.say(0)
-        await asyncio.sleep(at_s + 0.05)
+        await asyncio.sleep(at_s + 0.05 - begin_s)
         return sum(not transfer.body for transfer in slave.transfers())
 
     assert play(scenario) == beats

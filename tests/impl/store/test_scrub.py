@@ -4,9 +4,9 @@ Source: docs/reference/protocol/storing.md, "Damaged files".
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,7 +16,8 @@ from mqproof.impl.replication.record_repair import INTERVAL_S
 from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.runtime import inline
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store.damage import DamageKind, Outcome
+from mqproof.impl.store.damage import DamageKind, DamageReport, Outcome
+from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.scrub import FIRST_PASS_MS, STEP_MS, Scrub
 from tests.impl.replication.site import CONFIG, filled, message
@@ -180,3 +181,147 @@ def test_the_first_pass_begins_a_minute_after_the_start(after_ms: int, records: 
         return one.scrub.records
 
     assert run_simulated(main(), SimulatedLoop()) == records
+
+
+# The order and the bounds of the steps.
+
+
+class _Queue:
+    """A queue of a store in which each record has 100 bytes, unless `sizes` says otherwise."""
+
+    def __init__(self, topic: str, queue_id: int, end: int, first: int = 0) -> None:
+        self.key = topic, queue_id
+        self.first, self.end = first, end
+        self.sizes: dict[int, int] = {}
+
+    def units(self, offset: int, count: int) -> list[Unit]:
+        chosen = range(offset, min(offset + count, self.end))
+        return [Unit(1000 * number, self.sizes.get(number, 100), 0) for number in chosen]
+
+
+class _Store:
+    """The parts of a store that a scrub uses; it records which records are read ahead, and compared."""
+
+    record_bytes_max = 1000
+
+    def __init__(self, *queues: _Queue) -> None:
+        self.queues = {queue.key: queue for queue in queues}
+        self.compared: list[tuple[str, int, int]] = []
+        self.ahead: list[tuple[int, int]] = []
+        self.on_read_ahead: Callable[[], None] = lambda: None
+
+    def __iter__(self) -> Iterator[_Queue]:
+        return iter(self.queues.values())
+
+    def find(self, topic: str, queue_id: int) -> _Queue | None:
+        return self.queues.get((topic, queue_id))
+
+    def read_record(self, commit_offset: int, size: int) -> None:
+        self.ahead.append((commit_offset, size))
+        self.on_read_ahead()
+
+    def unit(self, queue: _Queue, offset: int) -> None:
+        self.compared.append((*queue.key, offset))
+
+    def scrub(self, bytes_per_s: int = 1 << 30) -> Scrub:
+        config = replace(CONFIG, scrub_bytes_per_s=bytes_per_s, scrub_interval_ms=77)
+        part: Any = self
+        return Scrub(config, part, part, part, DamageReport(), inline)
+
+
+def _steps(scrub: Scrub, count: int) -> list[int]:
+    """Run so many steps; return how many records were compared after each."""
+    compared = []
+    for _ in range(count):
+        result_of(scrub.step())
+        compared.append(scrub.records)
+    return compared
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "compared"),
+    [
+        (2000, [1, 2, 3, 4]),
+        (2020, [2, 3, 4, 5]),
+        (2019, [1, 2, 3, 4]),
+        (1980, [1, 2, 3, 4]),
+        (1000, [1, 1, 2, 2]),
+        (980, [1, 1, 2, 2]),
+        (999, [1, 1, 2, 2]),
+        (4000, [2, 4, 6, 8]),
+        (4020, [3, 5, 7, 9]),
+        (1, [1, 1, 1, 1]),
+    ],
+)
+def test_a_step_compares_records_while_bytes_of_its_50_ms_are_left(
+    bytes_per_s: int, compared: list[int]
+) -> None:
+    scrub = _Store(_Queue("T", 0, 20)).scrub(bytes_per_s)
+    assert _steps(scrub, 4) == compared
+
+
+def test_bytes_that_a_step_does_not_use_are_not_saved() -> None:
+    store = _Store(_Queue("T", 0, 1), _Queue("U", 0, 20))
+    assert _steps(store.scrub(4000), 4) == [1, 1, 3, 5], "the second step leaves the first queue"
+
+
+def test_a_step_compares_at_most_100_records() -> None:
+    assert _steps(_Store(_Queue("T", 0, 150)).scrub(), 2) == [100, 150]
+
+
+@pytest.mark.parametrize(("size", "compared"), [(1 << 30, [1, 11]), (-(1 << 30), [11, 20])])
+def test_a_damaged_size_counts_as_at_most_the_largest_record(size: int, compared: list[int]) -> None:
+    queue = _Queue("T", 0, 20)
+    queue.sizes = {0: size}
+    assert _steps(_Store(queue).scrub(20_000), 2) == compared
+
+
+def test_a_pass_visits_all_queues_in_order_and_the_next_one_begins_again() -> None:
+    store = _Store(_Queue("U", 0, 1), _Queue("T", 1, 2), _Queue("T", 0, 2, first=1))
+    scrub = store.scrub()
+    waits = [result_of(scrub.step()) for _ in range(6)]
+    assert store.compared == [("T", 0, 1), ("T", 1, 0), ("T", 1, 1), ("U", 0, 0)]
+    assert waits == [STEP_MS] * 5 + [77]
+    assert (scrub.passes, scrub.records) == (1, 4)
+    store.compared.clear()
+    _passes(scrub, 2)
+    assert store.compared == [("T", 0, 1), ("T", 1, 0), ("T", 1, 1), ("U", 0, 0)]
+
+
+def test_an_empty_store_is_one_pass_for_each_step(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        assert result_of(_Store().scrub().step()) == 77
+    assert caplog.messages == ["scrub: pass 1 is complete, 0 records since the start"]
+
+
+def test_a_deleted_queue_is_left_out() -> None:
+    store = _Store(_Queue("T", 0, 2), _Queue("U", 0, 2))
+    scrub = store.scrub()
+    result_of(scrub.step())
+    del store.queues["T", 0]
+    _passes(scrub)
+    assert store.compared == [("T", 0, 0), ("T", 0, 1), ("U", 0, 0), ("U", 0, 1)]
+
+
+def test_records_that_expire_meanwhile_are_not_compared() -> None:
+    queue = _Queue("T", 0, 5)
+    store = _Store(queue)
+
+    def expire() -> None:
+        queue.first, queue.end = 2, 4
+
+    store.on_read_ahead = expire
+    _passes(store.scrub())
+    assert store.ahead == [(1000 * number, 100) for number in range(5)]
+    assert store.compared == [("T", 0, 2), ("T", 0, 3)]
+
+
+def test_an_error_while_reading_ahead_does_not_end_the_pass() -> None:
+    store = _Store(_Queue("T", 0, 3))
+
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    store.on_read_ahead = fail
+    _passes(store.scrub())
+    assert store.compared == [("T", 0, 0), ("T", 0, 1), ("T", 0, 2)]
