@@ -534,15 +534,15 @@ Next ==
     \/ Serve \/ Fault \/ Calm
 
 \* Messages arrive, timers fire, disks work. A candidate gets its turn although other candidates ask (strong
-\* fairness).
+\* fairness). Each subscript but `vars` is what the action changes in every step; TLC compares `vars` much slower.
 ArriveFairness == \A s, t \in Nodes : WF_vars(\E m \in network : m.source = s /\ m.target = t /\ Receive(m))
-TermFairness == \A n \in Nodes : WF_vars(NextTerm(n))
-RequestFairness == \A n \in Nodes : SF_vars(RequestVotes(n))
-RoundFairness == \A n \in Nodes : WF_vars(\E heard \in SUBSET Nodes : EndRound(n, heard))
+TermFairness == \A n \in Nodes : WF_term(NextTerm(n))
+RequestFairness == \A n \in Nodes : SF_answers(RequestVotes(n))
+RoundFairness == \A n \in Nodes : WF_answers(\E heard \in SUBSET Nodes : EndRound(n, heard))
 GiveUpFairness == \A n \in Nodes : WF_vars(GiveUp(n))
-FlushFairness == \A n \in Nodes : WF_vars(Flush(n))
-CommitFairness == \A n \in Nodes : WF_vars(AdvanceCommit(n))
-RepeatFairness == \A n \in Nodes : WF_vars(Repeat(n))
+FlushFairness == \A n \in Nodes : WF_durable(Flush(n))
+CommitFairness == \A n \in Nodes : WF_commit(AdvanceCommit(n))
+RepeatFairness == \A n \in Nodes : WF_network(Repeat(n))
 
 Fairness ==
     /\ ArriveFairness /\ TermFairness /\ RequestFairness /\ RoundFairness /\ GiveUpFairness

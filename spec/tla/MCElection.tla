@@ -58,9 +58,9 @@ MCLoseRequest(kind, s, t, number) == \E m \in Pending(kind, s, t, number) : MCLo
 MCLoseEntry(kind, s, t, number, index) == \E m \in PendingEntry(kind, s, t, number, index) : MCLose(m)
 
 (* Liveness. Fairness is required only of nodes that may become candidates. *)
-MCRequestFairness == \A n \in Nodes : SF_vars(MCRequestVotes(n))
-MCTermFairness == \A n \in Nodes : WF_vars(MCNextTerm(n))
-MCRoundFairness == \A n \in Nodes : WF_vars(\E heard \in SUBSET Nodes : MCEndRound(n, heard))
+MCRequestFairness == \A n \in Nodes : SF_answers(MCRequestVotes(n))
+MCTermFairness == \A n \in Nodes : WF_term(MCNextTerm(n))
+MCRoundFairness == \A n \in Nodes : WF_answers(\E heard \in SUBSET Nodes : MCEndRound(n, heard))
 MCGiveUpFairness == \A n \in Nodes : WF_vars(MCGiveUp(n))
 
 CandidateFairness == MCTermFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness

@@ -29,7 +29,7 @@ WithoutAnswerFairness == MCSpec /\ FlushFairness /\ DispatchFairness /\ DeliverF
 WithoutDispatchFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DeliverFairness /\ RecoverFairness
 WithWeakDeliverFairness ==
     /\ MCSpec /\ FlushFairness /\ AnswerFairness /\ DispatchFairness /\ RecoverFairness
-    /\ \A q \in Queues : WF_vars(Deliver(q))
+    /\ \A q \in Queues : WF_seen(Deliver(q))
 WithoutRecoverFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness
 
 (* Flush refines Delivery. The abstract queues contain the records of the log, dispatched or not. Of all

@@ -50,10 +50,10 @@ WithoutCommitFairness == MCSpec /\ RestartFairness /\ StartFairness /\ DeliverFa
 WithoutSettledOffsets == MCSpec /\ RestartFairness /\ StartFairness /\ DeliverFairness /\ CommitFairness
 WithWeakStartFairness ==
     /\ MCSpec /\ RestartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
-    /\ \A c \in Consumers, q \in Queues : WF_vars(Start(c, q))
+    /\ \A c \in Consumers, q \in Queues : WF_position(Start(c, q))
 WithWeakDeliverFairness ==
     /\ MCSpec /\ RestartFairness /\ StartFairness /\ CommitFairness /\ OffsetsSettle
-    /\ \A c \in Consumers, q \in Queues : WF_vars(Deliver(c, q))
+    /\ \A c \in Consumers, q \in Queues : WF_position(Deliver(c, q))
 
 (* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoOverlap == \A q \in Queues : \A c, d \in Consumers : c # d /\ Reads(c, q) /\ Reads(d, q) => position[c][q] # position[d][q]

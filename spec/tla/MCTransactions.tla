@@ -25,10 +25,10 @@ MCFairSpec == MCSpec /\ Fairness
 WithoutReadFairness == MCSpec /\ Ripens /\ Checks /\ Discards /\ Secures /\ Advances /\ Writes
 WithoutRipenFairness == MCSpec /\ Reads /\ Checks /\ Discards /\ Secures /\ Advances /\ Writes
 WithWeakCheckFairness ==
-    MCSpec /\ Reads /\ Ripens /\ (\A t \in Txs : WF_vars(Check(t))) /\ Discards /\ Secures /\ Advances /\ Writes
+    MCSpec /\ Reads /\ Ripens /\ (\A t \in Txs : WF_log(Check(t))) /\ Discards /\ Secures /\ Advances /\ Writes
 WithWeakDiscardFairness ==
-    MCSpec /\ Reads /\ Ripens /\ Checks /\ (\A t \in Txs : WF_vars(Discard(t))) /\ Secures /\ Advances /\ Writes
-WithWeakSecureFairness == MCSpec /\ Reads /\ Ripens /\ Checks /\ Discards /\ WF_vars(Secure) /\ Advances /\ Writes
+    MCSpec /\ Reads /\ Ripens /\ Checks /\ (\A t \in Txs : WF_log(Discard(t))) /\ Secures /\ Advances /\ Writes
+WithWeakSecureFairness == MCSpec /\ Reads /\ Ripens /\ Checks /\ Discards /\ WF_safe(Secure) /\ Advances /\ Writes
 WithoutAdvanceFairness == MCSpec /\ Reads /\ Ripens /\ Checks /\ Discards /\ Secures /\ Writes
 
 WithoutWriteFairness == MCSpec /\ Reads /\ Ripens /\ Checks /\ Discards /\ Secures /\ Advances

@@ -10,6 +10,7 @@ from mqproof.spec import models
 from mqproof.spec.actions import leaves
 from mqproof.spec.actions import load as load_modules
 from mqproof.spec.model_file import Kind, Models, Question, load
+from mqproof.spec.vacuity import plan
 
 HERE = Path(__file__).parent
 COUNTER = load(HERE / "models.toml")
@@ -58,6 +59,12 @@ def test_both_checks_hold_if_every_action_is_taken_and_no_property_is_vacuous() 
     assert results["EveryActionTaken"].counts["actions"] == 3
     assert results["NoVacuity"].counts["antecedents"] == 2
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
+
+
+def test_a_claim_that_was_noted_is_not_evaluated_again() -> None:
+    job = plan(VACUITY, COUNTER.libraries).job
+    noting = [line.strip() for line in job.sources[job.module].splitlines() if "=> Noted(" in line]
+    assert noting == [f"/\\ IF IsNoted({n}) THEN TRUE ELSE Claim_{n} => Noted({n})" for n in (4, 5)]
 
 
 def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
