@@ -56,7 +56,7 @@ REVIEWED: Final = {
     },
     "dledger/config": {CHECKED: ["found is not None"]},
     "dledger/core": {OWN: ["index <= state.terms.end", "not state.changes"]},
-    "dledger/election": {TYPES: ["self._round is not None"]},
+    "dledger/election": {TYPES: ["self._round is not None", "waiting is not None"]},
     "dledger/entry_format": {CHECKED: ["size >= FILLER_BYTES"]},
     "dledger/events": {TYPES: ["entry is not None"]},
     "dledger/ledger": {
@@ -75,7 +75,11 @@ REVIEWED: Final = {
     },
     "dledger/state": {
         OWN: ["self.role is Role.CANDIDATE"],
-        CHECKED: ["entry.index == self.terms.end + 1", "end >= self.commit"],  # by log_replication
+        CHECKED: [
+            "entry.index == self.terms.end + 1",  # by log_replication
+            "end >= self.commit",  # by log_replication
+            "self.known > self.term",  # by election
+        ],
     },
     "dledger/terms": {CHECKED: ["term >= self.end_term", "end <= self.end"]},  # by log_replication
     "embedded/broker_process": {TYPES: ["process.stdout is not None"]},
@@ -86,7 +90,7 @@ REVIEWED: Final = {
     },
     "remoting/budget": {OWN: ["left >= 0"]},
     "remoting/command": {OWN: ["-(1 << 15) <= command.code < 1 << 15"]},  # response codes of our own
-    "replication/client": {TYPES: ["self._connection is not None"]},
+    "replication/client": {TYPES: ["self._connection is not None"] * 2},
     "replication/server": {TYPES: ["self._feed.sent is not None"]},
     "runtime/simulated_disk": {OWN: ["parent(source) == parent(target)"]},
     "runtime/simulated_internet": {TYPES: ["isinstance(loop, SimulatedLoop)"]},

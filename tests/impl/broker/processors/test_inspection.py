@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mqproof.impl.broker.processors.inspection import queue_entries, statistics
-from mqproof.impl.broker.state.rolling_counts import Counted
+from mqproof.impl.broker.state.rolling_counts import NOTHING, Counted
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     BrokerStats,
@@ -172,7 +172,7 @@ def test_sent_and_pulled_messages_are_counted_by_topic_and_group() -> None:
 
 
 def test_the_windows_of_a_statistic_are_shown_with_their_averages() -> None:
-    windows = (Counted(6, 4, 3.0), Counted(), Counted(9, 1, 18.0))
+    windows = (Counted(6, 4, 3.0), NOTHING, Counted(9, 1, 18.0))
     services = SimpleNamespace(statistics=SimpleNamespace(counts=SimpleNamespace(windows=lambda *_: windows)))
     request = new_request(RequestCode.VIEW_BROKER_STATS_DATA, headers.write(StatsRequest("N", "K")))
 
