@@ -61,10 +61,3 @@ def test_the_largest_term_and_the_longest_name_are_read() -> None:
     disk = SimulatedDisk()
     write_durably(disk, "currterm", b"currTerm=%d\nvoteLeader=%s\n" % (TERM_MAX, b"n" * 255))
     assert ballot_file.load(disk, "currterm") == Ballot(TERM_MAX, "n" * 255)
-
-
-@pytest.mark.parametrize(("term", "ballot"), [(0, Ballot(1, None)), (1, Ballot(1, "n1"))])
-def test_a_member_that_stopped_before_its_first_election_starts_in_term_1(term: int, ballot: Ballot) -> None:
-    disk = SimulatedDisk()
-    write_durably(disk, "currterm", b"currTerm=%d\nvoteLeader=n1\n" % term)
-    assert ballot_file.load(disk, "currterm") == ballot

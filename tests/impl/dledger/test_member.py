@@ -20,7 +20,9 @@ from mqproof.impl.dledger.rpc_bodies import (
 )
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.store.errors import StoreError
 
 CONFIG = LedgerConfig(data_segment_bytes=512, index_segment_bytes=32 * 8)
 
@@ -74,6 +76,26 @@ def test_the_core_knows_where_the_ledger_begins() -> None:
     member.ledger.data.detach_before(512).carry_out()
     member.take_messages(0.0)
     assert member.core.state.terms.begin == member.ledger.begin_index == 9
+
+
+@pytest.mark.parametrize(("term", "started"), [(0, (1, None)), (1, (1, "n1"))])
+def test_a_member_that_stopped_before_its_first_election_starts_in_term_1(
+    term: int, started: tuple[int, str | None]
+) -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "/d/currterm", b"currTerm=%d\nvoteLeader=n1\n" % term)
+    state = _member(disk).core.state
+    assert (state.term, state.voted_for) == started
+
+
+def test_a_member_in_term_0_whose_ledger_has_entries_has_lost_its_vote() -> None:
+    disk = SimulatedDisk()
+    member = _member(disk)
+    member.ledger.append(0, 1, NORMAL, b"body")
+    member.ledger.begin_flush().sync()
+    write_durably(disk, "/d/currterm", b"currTerm=0\nvoteLeader=\n")
+    with pytest.raises(StoreError, match="says term 0: the ledger has entries of term 1"):
+        _member(disk)
 
 
 def test_data_is_synced_before_too_much_of_it_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
