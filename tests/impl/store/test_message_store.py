@@ -893,6 +893,26 @@ def test_slaves_must_have_the_last_message_of_a_turn() -> None:
     assert ends == [site.store.log_end]
 
 
+@pytest.mark.parametrize("mode", FlushMode)
+def test_a_put_that_does_not_wait_asks_no_slave(mode: FlushMode) -> None:
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+
+    def replicate(end: int) -> Awaitable[PutStatus]:
+        raise AssertionError(f"asked for {end}")
+
+    async def main() -> list[PutResult]:
+        site.store.replicate = replicate
+        answered: asyncio.Future[list[PutResult]] = asyncio.get_running_loop().create_future()
+        site.store.put_soon([message("a")], answered.set_result, wait=False)
+        await answered
+        if mode is FlushMode.SYNC_FLUSH:
+            return answered.result()
+        return await site.store.put_batch([message("b")], wait=False)
+
+    assert [result.status for result in run_simulated(main())] == [PutStatus.PUT_OK]
+
+
 def test_a_message_without_a_queue_offset_is_stored_with_offset_0() -> None:
     site = Site(SMALL)
     site.open()
