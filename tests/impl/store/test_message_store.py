@@ -1030,3 +1030,21 @@ def test_a_batch_is_stored_like_its_messages_alone() -> None:
         logs.append(site.store.log_read(0, 512))
     assert logs[0] == logs[1]
     assert len(logs[0]) > 300
+
+
+@pytest.mark.parametrize(
+    ("less", "dispatched"), [(0, [2, 1, 0]), (1, [2, 0, 1]), (-1, [2, 1, 0])], ids=["at", "before", "after"]
+)
+def test_a_record_is_dispatched_once_the_log_is_durable_up_to_its_end(
+    less: int, dispatched: list[int]
+) -> None:
+    site = Site(SYNC)
+    site.open()
+    (*_, second, third, _) = [site.store.append(message(name)) for name in "abcd"]
+    found = []
+    for flushed in (second.end, third.end - less, third.end):
+        site.store._log.flushed = flushed
+        found.append(site.store.dispatch())
+    assert found == dispatched
+    assert site.store.max_offset("T", 0) == 3
+    assert site.store.dispatched_end == third.end
