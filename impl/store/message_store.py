@@ -403,13 +403,12 @@ class MessageStore(Store):
         self.dispatch()
 
     async def _make_all_durable(self) -> None:
-        """Make everything durable for a clean exit.
+        """Make everything durable for a clean exit; the flush of the log dispatches what it makes durable.
 
         The abort file is removed last, and only if no step failed.
         """
         self._end_turn()
         await self.flush_log()
-        self.dispatch()
         await self.flush_queues()
         await self.write_checkpoint()
         self._mark_clean()

@@ -7,9 +7,11 @@ from mqproof.conformance.engine.time_bounds import OutOfTimeInterrupt
 from tests.impl.store import conftest
 
 
-def test_a_test_that_computes_without_end_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_that_computes_without_end_fails(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.setattr(conftest, "_CPU_S", 0.02)
-    call = conftest.pytest_runtest_call()
+    call = conftest.pytest_runtest_call(request.node)
     next(call)
     with pytest.raises(OutOfTimeInterrupt) as caught:
         _compute_without_end()

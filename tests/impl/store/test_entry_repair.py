@@ -462,3 +462,16 @@ def test_entries_behind_sound_ones_are_repaired_too(monkeypatch: pytest.MonkeyPa
     assert _body(site, 2) == "m2"
     assert [unit.commit_offset for unit in _queue(site).units(0, 6)] == [at * SIZE for at in range(6)]
     assert site.store.damage.counts == {QUEUE_REPAIRED: 3}
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_a_store_that_is_not_started_writes_no_repaired_entry(is_started: bool) -> None:
+    site = _written(5)
+    site.close()
+    site.made().load()
+    if is_started:
+        site.store.begin()
+    _queue(site).write(2, [WRONG])
+    for _ in range(2):
+        assert site.store.unit("T", 0, 2) == Unit(2 * SIZE, SIZE, 0)
+    assert (_queue(site).units(2, 1) == [WRONG]) is not is_started

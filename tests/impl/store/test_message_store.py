@@ -893,6 +893,26 @@ def test_slaves_must_have_the_last_message_of_a_turn() -> None:
     assert ends == [site.store.log_end]
 
 
+@pytest.mark.parametrize("mode", FlushMode)
+def test_a_put_that_does_not_wait_asks_no_slave(mode: FlushMode) -> None:
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+
+    def replicate(end: int) -> Awaitable[PutStatus]:
+        raise AssertionError(f"asked for {end}")
+
+    async def main() -> list[PutResult]:
+        site.store.replicate = replicate
+        answered: asyncio.Future[list[PutResult]] = asyncio.get_running_loop().create_future()
+        site.store.put_soon([message("a")], answered.set_result, wait=False)
+        await answered
+        if mode is FlushMode.SYNC_FLUSH:
+            return answered.result()
+        return await site.store.put_batch([message("b")], wait=False)
+
+    assert [result.status for result in run_simulated(main())] == [PutStatus.PUT_OK]
+
+
 def test_a_message_without_a_queue_offset_is_stored_with_offset_0() -> None:
     site = Site(SMALL)
     site.open()
@@ -1010,3 +1030,21 @@ def test_a_batch_is_stored_like_its_messages_alone() -> None:
         logs.append(site.store.log_read(0, 512))
     assert logs[0] == logs[1]
     assert len(logs[0]) > 300
+
+
+@pytest.mark.parametrize(
+    ("less", "dispatched"), [(0, [2, 1, 0]), (1, [2, 0, 1]), (-1, [2, 1, 0])], ids=["at", "before", "after"]
+)
+def test_a_record_is_dispatched_once_the_log_is_durable_up_to_its_end(
+    less: int, dispatched: list[int]
+) -> None:
+    site = Site(SYNC)
+    site.open()
+    (*_, second, third, _) = [site.store.append(message(name)) for name in "abcd"]
+    found = []
+    for flushed in (second.end, third.end - less, third.end):
+        site.store._log.flushed = flushed
+        found.append(site.store.dispatch())
+    assert found == dispatched
+    assert site.store.max_offset("T", 0) == 3
+    assert site.store.dispatched_end == third.end

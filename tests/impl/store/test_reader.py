@@ -170,3 +170,16 @@ def test_a_read_describes_a_lost_record_as_its_entry_does(tags: frozenset[int] |
     for _ in range(2):
         site.store.get("T", 0, 0, tag_codes=tags)
         assert site.store.lost_records() == (LostRecord("T", 0, 3, 3 * SIZE, SIZE),)
+
+
+@pytest.mark.parametrize("tags", [None, A])
+def test_a_read_ends_before_a_record_that_is_too_large_also_if_the_next_one_is_not(
+    tags: frozenset[int] | None,
+) -> None:
+    site = Site(LARGE)
+    site.open()
+    for name in ("m0", "m1" * 50, "m2"):
+        site.store.append(message(name, TAGS="A"))
+    site.store.dispatch()
+    found = site.store.get("T", 0, 0, 5, 3 * SIZE, tag_codes=tags)
+    assert (_offsets(found), found.next_offset) == ([0], 1)

@@ -363,6 +363,18 @@ def test_recovery_starts_at_the_last_record_that_the_checkpoint_counted() -> Non
     assert site.append("next")[0].store_timestamp_ms >= counted.store_timestamp_ms
 
 
+@pytest.mark.parametrize("queue_ids", [(0, 1, 2), (2, 1, 0)])
+def test_recovery_starts_at_the_newest_record_whichever_queue_has_it(queue_ids: tuple[int, ...]) -> None:
+    site = Site()
+    site.open()
+    *_, newest = [site.append(f"m{queue_id}", queue_id=queue_id)[0] for queue_id in queue_ids]
+    site.flush()
+    site.reopen_after_process_crash()
+    assert site.recovery.scanned_from == newest.commit_offset
+    assert site.store.log_last_record == newest.commit_offset
+    assert site.store._log.store_timestamp_ms == newest.store_timestamp_ms
+
+
 @pytest.mark.parametrize("damage", ["no entries", "an entry of another record", "no such record"])
 def test_recovery_starts_earlier_if_no_entry_points_to_the_last_counted_record(damage: str) -> None:
     site = _aged_site()

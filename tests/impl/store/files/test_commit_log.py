@@ -309,3 +309,14 @@ def test_damage_ends_at_the_filler_behind_it(size: bytes) -> None:
         (2 * SIZE + 8, None),
         (3 * SIZE + 8, b"cccc"),
     ]
+
+
+def test_bytes_of_a_body_that_look_like_a_magic_are_one_damage_with_it() -> None:
+    log, reported = _log(), list[tuple[int, int]]()
+    log.on_damage = lambda begin, end: reported.append((begin, end))
+    magics = b"".join(magic.to_bytes(4, "big") for magic in (*record.MAGICS, record.MAGIC_FILLER))
+    _append(log, NOISE + magics + NOISE, b"next")
+    _alter(log, 0, b"\0\0\0\0")
+    size = SIZE - 4 + 14
+    assert _scanned(log) == [(size, None), (size + SIZE, b"next")]
+    assert reported == [(0, size)]

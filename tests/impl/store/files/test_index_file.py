@@ -11,6 +11,7 @@ import pytest
 
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import index_file
 from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.files.index_file import (
@@ -365,3 +366,33 @@ def test_a_new_file_is_not_read() -> None:
     file.finish()
     file.put([(9, 300, 1000)])
     assert reads == [PATH]
+
+
+def test_the_keys_of_a_record_are_indexed_in_their_order() -> None:
+    made = Index(SimulatedDisk(), "index", SHAPE)
+    made.load(None, 0, abnormal=False)
+    made.add([("T", ["a", "b", "a"], 0, 1000)], 100)
+    (file,) = list(made)
+    a, b = (2639 * 31 + ord(key) for key in "ab")  # of "T#", and of the key
+    assert [entry.key_hash for entry in file.entries()] == [a, b, a]
+
+
+def test_only_files_that_have_changed_are_synced() -> None:
+    disk, shape = SimulatedDisk(), IndexShape(slots=3, entries=5)
+    index = Index(disk, "index", shape)
+    index.load(None, 0, abnormal=False)
+    synced = []
+    for second in (1, 2, 3, 4, 5, 5):
+        index.add([("T", ["k"], 100 * second, 1000 * second)], 100 * second + 100)
+        if second > 3:
+            unsynced = index.take_unsynced()
+            synced.append((len(unsynced.files), unsynced.directory))
+    assert synced == [(1, "index"), (1, "index"), (0, None)]
+
+
+@pytest.mark.parametrize("name", ["1", "1" * 16, "1" * 18, "x" * 17, "\u0661" * 17])
+def test_a_file_with_another_name_is_refused(name: str) -> None:
+    disk = SimulatedDisk()
+    disk.create(f"index/{name}", SHAPE.file_bytes)
+    with pytest.raises(StoreError, match=f"index/{name}: not an index file, a name of 17 digits expected"):
+        Index(disk, "index", SHAPE).load(None, 0, abnormal=False)

@@ -196,3 +196,38 @@ def test_a_required_file_must_exist() -> None:
     assert _read(disk) is None
     with pytest.raises(StoreError, match=rf"{PATH}: it is missing; {BACKUP}: it is missing"):
         read_sealed(disk, PATH, json.loads, required=True)
+
+
+def test_a_file_that_is_older_than_its_backup_is_replaced_and_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = _written({"perm": 6})
+    old = read_whole(disk, PATH)
+    write_sealed(disk, PATH, b'{"perm": 4}')
+    write_durably(disk, PATH, old)
+    assert _read(disk) == _read(disk, DamageReport()) == _read(disk, DamageReport()) == {"perm": 4}
+    assert caplog.messages == [
+        f"{PATH}: it is older than its backup, its backup is used",
+        f"damaged table at {PATH}: it is older than its backup: repaired",
+    ]
+    assert read_whole(disk, PATH) == read_whole(disk, BACKUP)
+
+
+def test_a_backup_that_is_older_is_replaced_without_a_report() -> None:
+    """A crash between the two writes leaves it."""
+    disk = _written({"perm": 6})
+    old = read_whole(disk, BACKUP)
+    write_sealed(disk, PATH, b'{"perm": 4}')
+    write_durably(disk, BACKUP, old)
+    damage = DamageReport()
+    assert _read(disk, damage) == {"perm": 4}
+    assert len(damage) == 0
+    assert read_whole(disk, PATH) == read_whole(disk, BACKUP)
+
+
+@pytest.mark.parametrize(("left", "is_ours"), [([PATH], True), ([BACKUP], True), ([], False)])
+def test_a_file_is_ours_if_it_or_its_backup_has_a_seal(left: list[str], is_ours: bool) -> None:
+    disk = _written({"perm": 6})
+    for path in {PATH, BACKUP} - set(left):
+        disk.remove(path)
+    assert is_sealed(disk, PATH) is is_ours

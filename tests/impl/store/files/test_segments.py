@@ -265,3 +265,14 @@ def test_only_a_segment_that_may_be_empty_is_synced_before_the_next_one_is_creat
     steps.clear()
     segments.write(segments.capacity_end, b"z")
     assert [step.kind for step in steps] == ["create", "sync", "write"], "the one before has its size"
+
+
+@pytest.mark.parametrize(("position", "starts", "is_synced"), [(33, 3, False), (32, 3, False), (31, 2, True)])
+def test_a_cut_that_removes_a_segment_changes_the_names(position: int, starts: int, is_synced: bool) -> None:
+    segments = _loaded(SimulatedDisk())
+    for start in (0, 16, 32):
+        segments.write(start, b"x")
+    segments.sync()
+    segments.cut(position)
+    assert len(segments.starts) == starts
+    assert segments.take_unsynced().directory == ("log" if is_synced else None)
