@@ -744,3 +744,25 @@ def test_a_delivered_message_names_the_broker_as_its_store() -> None:
         assert record.decode(data).message.store_host == world.broker_address
 
     play(scenario)
+
+
+def test_a_broker_that_starts_keeps_what_its_file_does_not_count_also_if_it_is_due() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store, path = world.broker.store, "/offsets"
+        await _put_together(world, "ab")
+        await asyncio.sleep(2)
+        places = [store.commit_offset_at(SCHEDULE_TOPIC, 0, offset) for offset in range(2)]
+        for counted, needed in ((0, places[0]), (1, places[1]), (2, None)):
+            write_durably(world.disk, path, b'{"offsetTable":{1:%d}}' % counted)
+            delays = delayed.DelayedDelivery(path, store, PullHolds(), world.runtime)
+            delays.load()
+            assert delays._needed_from() == needed
+            delays.cut()
+            world.disk.lose(path)
+            await delays.persist()
+            assert not world.disk.exists(path), "no offset is beyond its queue"
+            delays.follow()
+            assert delays._needed_from() is None
+
+    play(scenario)
