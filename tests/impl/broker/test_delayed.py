@@ -766,3 +766,87 @@ def test_a_broker_that_starts_keeps_what_its_file_does_not_count_also_if_it_is_d
             assert delays._needed_from() is None
 
     play(scenario)
+
+
+def test_while_a_broker_delivers_it_keeps_what_its_file_does_not_count_and_afterwards_what_is_not_due() -> (
+    None
+):
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        await _put_together(world, "ab")
+        await asyncio.sleep(2)
+        holds = PullHolds()
+        delays = delayed.DelayedDelivery("/offsets", store, holds, world.runtime)
+        delays.load()
+        delays.follow()
+        assert delays._needed_from() is None
+        running = asyncio.create_task(delays.run(world.broker_address))
+        await asyncio.sleep(1)
+        assert delays.offsets().offset_table == {1: 2}
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 0, 0)
+        await delays.persist()
+        assert delays._needed_from() is None
+        running.cancel()
+        await asyncio.wait([running])
+        await _put_together(world, "c")
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 0, 2)
+        await asyncio.sleep(2)
+        assert delays._needed_from() is None, "it is due"
+        holds.close()
+
+    play(scenario)
+
+
+def test_a_broker_that_becomes_the_master_lowers_offsets_beyond_its_queues() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await _put_together(world, "ab")
+        await asyncio.sleep(2)
+        holds = PullHolds()
+        write_durably(world.disk, "/offsets", b'{"offsetTable":{1:99}}')
+        delays = delayed.DelayedDelivery("/offsets", world.broker.store, holds, world.runtime)
+        delays.load()
+        running = asyncio.create_task(delays.run(world.broker_address))
+        await asyncio.sleep(0.5)
+        assert b"{1:2}" in read_whole(world.disk, "/offsets")
+        running.cancel()
+        await asyncio.wait([running])
+        holds.close()
+
+    play(scenario)
+
+
+def test_the_messages_of_the_last_level_are_kept_and_none_that_was_deleted_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        for level in (18, 2, 2):
+            await send(world, "a", level)
+        delays = delayed.DelayedDelivery("/offsets", store, PullHolds(), world.runtime)
+        delays.load()
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 17, 0) == 0
+        begins = {(SCHEDULE_TOPIC, 17): 1, (SCHEDULE_TOPIC, 1): 1}
+        monkeypatch.setattr(store, "min_offset", lambda *queue: begins.get(queue, 0))
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 1, 1)
+
+    play(scenario)
+
+
+def test_offsets_are_not_written_while_the_log_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        delays = delayed.DelayedDelivery("/offsets", world.broker.store, PullHolds(), world.runtime)
+        delays.load()
+        delays.adopt({1: 5})
+        with monkeypatch.context() as change:
+            change.setattr(type(world.broker.store), "failure", "the disk failed")
+            with pytest.raises(OSError, match="the disk failed"):
+                await delays.persist()
+        assert not world.disk.exists("/offsets")
+        await delays.persist()
+        assert b"{1:5}" in read_whole(world.disk, "/offsets")
+
+    play(scenario)
