@@ -842,11 +842,32 @@ def test_offsets_are_not_written_while_the_log_cannot_be(monkeypatch: pytest.Mon
         delays.load()
         delays.adopt({1: 5})
         with monkeypatch.context() as change:
-            change.setattr(type(world.broker.store), "failure", "the disk failed")
+            change.setattr(world.broker.store, "failure", "the disk failed")
             with pytest.raises(OSError, match="the disk failed"):
                 await delays.persist()
         assert not world.disk.exists("/offsets")
         await delays.persist()
         assert b"{1:5}" in read_whole(world.disk, "/offsets")
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_deliver_needs_the_first_message_that_is_not_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        for _ in range(3):
+            await send(world, "a", 2)
+            await asyncio.sleep(2)
+        places = [store.commit_offset_at(SCHEDULE_TOPIC, 1, offset) for offset in range(3)]
+        delays = delayed.DelayedDelivery("/offsets", store, PullHolds(), world.runtime)
+        delays.follow()
+        assert delays._needed_from() == places[1]
+        begins = {(SCHEDULE_TOPIC, 1): 1}
+        monkeypatch.setattr(store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await asyncio.sleep(2)
+        assert delays._needed_from() == places[2]
 
     play(scenario)
