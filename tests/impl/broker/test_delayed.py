@@ -871,3 +871,17 @@ def test_a_broker_that_does_not_deliver_needs_the_first_message_that_is_not_due(
         assert delays._needed_from() == places[2]
 
     play(scenario)
+
+
+def test_messages_that_were_deleted_before_their_time_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await _put_together(world, "abc")
+        begins = {(SCHEDULE_TOPIC, 0): 2}
+        monkeypatch.setattr(world.broker.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await asyncio.sleep(2)
+        assert (delivered(world), _progress(world)) == (["c"], {1: 3})
+
+    play(scenario)
