@@ -106,7 +106,7 @@ class Timers:
         store, table = self._store, WaitingTimers()
         self._table, self._written = table, None
         end = store.max_offset(TIMER_TOPIC, 0)
-        point = next((point for _, point in self._points()), None) or before() or Point()
+        point = self._last_point() or before() or Point()
         table.read_end = min(max(point.first, store.min_offset(TIMER_TOPIC, 0)), end)
         while table.read_end < end:
             until = min(table.read_end + _BATCH, end)
@@ -115,6 +115,9 @@ class Timers:
             table.read_end = until
             await asyncio.sleep(0)
         await self._scan(table, point.scan_from)
+
+    def _last_point(self) -> Point | None:
+        return next((point for _, point in self._points()), None)
 
     def _points(self) -> Iterator[tuple[int, Point]]:
         """Yield the latest points with their commit offsets, the last one first."""

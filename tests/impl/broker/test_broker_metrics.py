@@ -4,14 +4,17 @@ import asyncio
 import errno
 import re
 from operator import attrgetter
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.subjects import pair
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.broker_metrics import BROKER_METRICS, BrokerMetrics
+from mqproof.impl.broker.broker_metrics import BEHIND, BROKER_METRICS, IN_SYNC, SLAVES, BrokerMetrics
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.services import Services
 from mqproof.impl.metrics.families import Metric
 from mqproof.impl.metrics.metrics_server import READY
 from mqproof.impl.metrics.process_metrics import ProcessMetrics
@@ -198,3 +201,39 @@ def test_one_member_of_a_group_leads() -> None:
     assert sum(value(page, "mqproof_dledger_role", role="LEADER") for page in pages) == 1
     assert sum(value(page, "mqproof_dledger_role", role="FOLLOWER") for page in pages) == 2
     assert len({value(page, "mqproof_dledger_term") for page in pages}) == 1
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [((), (0, 0, 0)), ((100, 90, 89), (3, 2, 11)), ((101,), (1, 1, 0))],
+)
+def test_slaves_are_in_sync_up_to_the_configured_distance(
+    positions: tuple[int, ...], expected: tuple[int, int, int]
+) -> None:
+    replication = SimpleNamespace(fall_behind_bytes_max=10)
+    services = SimpleNamespace(
+        store=SimpleNamespace(log_end=100), config=SimpleNamespace(replication=replication)
+    )
+    found = BrokerMetrics(cast("Broker", None))._slaves(cast("Services", services), positions)
+    values = [found[metric] for metric in (SLAVES, IN_SYNC, BEHIND)]
+    assert values == [{(): number} for number in expected]
+
+
+def test_the_counts_of_the_store_are_reported() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        services = world.broker.services
+        assert services is not None
+        services.store.scrub.records, services.store.scrub.passes = 7, 2
+        services.statistics.failed_puts.add(3)
+        page = await broker_page(world)
+        found = {
+            name: value(page, f"mqproof_{name}")
+            for name in ("scrubbed_records_total", "scrub_passes_total", "failed_sends_total")
+        }
+        assert found == {"scrubbed_records_total": 7, "scrub_passes_total": 2, "failed_sends_total": 3}
+        assert value(page, "mqproof_open_transactions") == value(page, "mqproof_store_read_only") == 0
+        roles = {role.value: value(page, "mqproof_role", role=role.value) for role in Role}
+        assert roles == {"ASYNC_MASTER": 1, "SYNC_MASTER": 0, "SLAVE": 0}
+
+    play(scenario)

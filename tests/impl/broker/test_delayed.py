@@ -744,3 +744,144 @@ def test_a_delivered_message_names_the_broker_as_its_store() -> None:
         assert record.decode(data).message.store_host == world.broker_address
 
     play(scenario)
+
+
+def test_a_broker_that_starts_keeps_what_its_file_does_not_count_also_if_it_is_due() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store, path = world.broker.store, "/offsets"
+        await _put_together(world, "ab")
+        await asyncio.sleep(2)
+        places = [store.commit_offset_at(SCHEDULE_TOPIC, 0, offset) for offset in range(2)]
+        for counted, needed in ((0, places[0]), (1, places[1]), (2, None)):
+            write_durably(world.disk, path, b'{"offsetTable":{1:%d}}' % counted)
+            delays = delayed.DelayedDelivery(path, store, PullHolds(), world.runtime)
+            delays.load()
+            assert delays._needed_from() == needed
+            delays.cut()
+            world.disk.lose(path)
+            await delays.persist()
+            assert not world.disk.exists(path), "no offset is beyond its queue"
+            delays.follow()
+            assert delays._needed_from() is None
+
+    play(scenario)
+
+
+def test_while_a_broker_delivers_it_keeps_what_its_file_does_not_count_and_afterwards_what_is_not_due() -> (
+    None
+):
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        await _put_together(world, "ab")
+        await asyncio.sleep(2)
+        holds = PullHolds()
+        delays = delayed.DelayedDelivery("/offsets", store, holds, world.runtime)
+        delays.load()
+        delays.follow()
+        assert delays._needed_from() is None
+        running = asyncio.create_task(delays.run(world.broker_address))
+        await asyncio.sleep(1)
+        assert delays.offsets().offset_table == {1: 2}
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 0, 0)
+        await delays.persist()
+        assert delays._needed_from() is None
+        running.cancel()
+        await asyncio.wait([running])
+        await _put_together(world, "c")
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 0, 2)
+        await asyncio.sleep(2)
+        assert delays._needed_from() is None, "it is due"
+        holds.close()
+
+    play(scenario)
+
+
+def test_a_broker_that_becomes_the_master_lowers_offsets_beyond_its_queues() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await _put_together(world, "ab")
+        await asyncio.sleep(2)
+        holds = PullHolds()
+        write_durably(world.disk, "/offsets", b'{"offsetTable":{1:99}}')
+        delays = delayed.DelayedDelivery("/offsets", world.broker.store, holds, world.runtime)
+        delays.load()
+        running = asyncio.create_task(delays.run(world.broker_address))
+        await asyncio.sleep(0.5)
+        assert b"{1:2}" in read_whole(world.disk, "/offsets")
+        running.cancel()
+        await asyncio.wait([running])
+        holds.close()
+
+    play(scenario)
+
+
+def test_the_messages_of_the_last_level_are_kept_and_none_that_was_deleted_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        for level in (18, 2, 2):
+            await send(world, "a", level)
+        delays = delayed.DelayedDelivery("/offsets", store, PullHolds(), world.runtime)
+        delays.load()
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 17, 0) == 0
+        begins = {(SCHEDULE_TOPIC, 17): 1, (SCHEDULE_TOPIC, 1): 1}
+        monkeypatch.setattr(store, "min_offset", lambda *queue: begins.get(queue, 0))
+        assert delays._needed_from() == store.commit_offset_at(SCHEDULE_TOPIC, 1, 1)
+
+    play(scenario)
+
+
+def test_offsets_are_not_written_while_the_log_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        delays = delayed.DelayedDelivery("/offsets", world.broker.store, PullHolds(), world.runtime)
+        delays.load()
+        delays.adopt({1: 5})
+        with monkeypatch.context() as change:
+            change.setattr(world.broker.store, "failure", "the disk failed")
+            with pytest.raises(OSError, match="the disk failed"):
+                await delays.persist()
+        assert not world.disk.exists("/offsets")
+        await delays.persist()
+        assert b"{1:5}" in read_whole(world.disk, "/offsets")
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_deliver_needs_the_first_message_that_is_not_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        store = world.broker.store
+        for _ in range(3):
+            await send(world, "a", 2)
+            await asyncio.sleep(2)
+        places = [store.commit_offset_at(SCHEDULE_TOPIC, 1, offset) for offset in range(3)]
+        delays = delayed.DelayedDelivery("/offsets", store, PullHolds(), world.runtime)
+        delays.follow()
+        assert delays._needed_from() == places[1]
+        begins = {(SCHEDULE_TOPIC, 1): 1}
+        monkeypatch.setattr(store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await asyncio.sleep(2)
+        assert delays._needed_from() == places[2]
+
+    play(scenario)
+
+
+def test_messages_that_were_deleted_before_their_time_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await _put_together(world, "abc")
+        begins = {(SCHEDULE_TOPIC, 0): 2}
+        monkeypatch.setattr(world.broker.store, "min_offset", lambda *queue: begins.get(queue, 0))
+        await asyncio.sleep(2)
+        assert (delivered(world), _progress(world)) == (["c"], {1: 3})
+
+    play(scenario)

@@ -203,3 +203,16 @@ def test_the_length_counts_changes_that_are_not_written_yet() -> None:
         return [*lengths, len(groups)]
 
     assert run_simulated(main(), loop) == [1, 2, 3, 4, 4]
+
+
+def test_the_file_has_only_ascii_characters() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        groups = table(loop, disk)
+        groups.add_now({"gr\u00fcn": ONE})
+        await groups.persist()
+        assert read_whole(disk, PATH).isascii()
+        assert on_disk(disk) == {"gr\u00fcn"}
+
+    run_simulated(main(), loop)

@@ -262,3 +262,46 @@ def test_a_slave_takes_no_more_pairs_from_its_master_than_the_limit() -> None:
     offsets.merge({"T@G1": {0: 8}})
     assert offsets.pairs() == [("T", "G0"), ("T", "G1")]
     assert offsets.query("G1", "T", 0) == 8
+
+
+def test_a_slave_at_its_limit_takes_the_offsets_of_known_pairs_beside_new_ones() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = OffsetTable(PATH, simulated(loop, SimulatedNetwork()), pairs_max=1)
+    offsets.follow()
+    offsets.merge({"T@G": {0: 1}})
+    offsets.merge({"T@new": {0: 1}, "T@G": {0: 8}})
+    assert (offsets.pairs(), offsets.query("G", "T", 0)) == ([("T", "G")], 8)
+
+
+def test_an_offset_that_the_master_has_already_is_not_sent_again() -> None:
+    with closing(SimulatedLoop()) as loop:
+        offsets = slave(loop, SimulatedDisk())
+    offsets.commit("G", "T", 0, 7)
+    offsets.merge({"T@G": {0: 7}})
+    assert offsets.unsent == set()
+    offsets.lead()
+    offsets.mark_sent("T", "G", 0, 7)
+    assert offsets.unsent is None
+
+
+def test_what_a_slave_takes_from_its_master_and_what_it_has_sent_are_written() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        offsets = slave(loop, disk)
+        await offsets.persist()
+        offsets.merge({"T@G": {0: 2}})
+        await offsets.persist()
+        assert table(loop, disk).of_group("G", "T") == {0: 2}
+        offsets.commit("G", "T", 0, 7)
+        await offsets.persist()
+        assert table(loop, disk).unsent == {("T@G", 0)}
+        offsets.mark_sent("T", "G", 0, 7)
+        await offsets.persist()
+        assert table(loop, disk).unsent == set()
+        disk.lose(PATH)
+        offsets.merge({"T@G": {0: 7}})
+        await offsets.persist()
+        assert not disk.exists(PATH), "the master's offsets are the same"
+
+    run_simulated(main(), loop)
