@@ -11,7 +11,12 @@ import msgspec
 import pytest
 
 from mqproof.impl.broker.half_messages import CHECK_TIMES, DISCARD_TOPIC, HALF_TOPIC, PRODUCER_GROUP
-from mqproof.impl.broker.processors.transaction_ends import ask_producer, end_transaction, resume_check
+from mqproof.impl.broker.processors.transaction_ends import (
+    ask_producer,
+    end_transaction,
+    is_named_by_key,
+    resume_check,
+)
 from mqproof.impl.broker.state.open_transactions import End
 from mqproof.impl.broker.state.traffic import OTHERS
 from mqproof.impl.remoting import headers
@@ -153,6 +158,16 @@ def test_a_slave_ends_no_transaction() -> None:
     with pytest.raises(RefusedError, match="a slave does not end transactions") as refused:
         ended(services(is_slave=True))
     assert refused.value.code == ResponseCode.SLAVE_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("key", "msg_id", "is_named"),
+    [("key", "key", True), ("key", "other", False), ("", "key", False), (None, "key", True)],
+)
+def test_a_message_without_a_key_is_named_by_its_place_only(
+    key: str | None, msg_id: str, is_named: bool
+) -> None:
+    assert is_named_by_key(key, msg_id) is is_named
 
 
 # Discarded messages.
