@@ -16,6 +16,7 @@ from mqproof.impl.broker.processors.transaction_ends import (
     end_transaction,
     is_named_by_key,
     resume_check,
+    run,
 )
 from mqproof.impl.broker.state.open_transactions import End
 from mqproof.impl.broker.state.traffic import OTHERS
@@ -271,3 +272,33 @@ def test_no_check_is_sent_while_no_producer_of_the_group_is_connected() -> None:
     clients = SimpleNamespace(next_producer=asked.append)
     ask_producer(services(clients=clients), HALF)
     assert asked == ["PG"]
+
+
+def test_the_work_on_transactions_has_the_settings_of_the_broker_at_each_time() -> None:
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    ensured: list[tuple[str, int]] = []
+
+    async def work(*arguments: Any, **named: Any) -> None:
+        calls.append((arguments, named))
+
+    given = services()
+    given.transactions.run = work
+    given.offsets, given.asked = object(), []
+    given.topics = SimpleNamespace(ensure=lambda *topic: ensured.append(topic))
+    given.clients = SimpleNamespace(next_producer=given.asked.append)
+    given.config = SimpleNamespace(
+        transaction_check_interval_ms=1,
+        transaction_timeout_ms=2,
+        transaction_checks_max=3,
+        transaction_operation_interval_ms=4,
+    )
+    run_simulated(run(given))
+    [((address, offsets, ask, ensure), named)] = calls
+    ask(HALF)
+    ensure()
+    assert (address, offsets, given.asked, ensured) == (HOST, given.offsets, ["PG"], [(DISCARD_TOPIC, 1)])
+    given.config.transaction_checks_max = 5
+    shown = {name: value() if callable(value) else value for name, value in named.items()}
+    assert shown == {
+        "check_interval_ms": 1, "timeout_ms": 2, "checks_max": 5, "operation_interval_ms": 4,
+    }  # fmt: skip
