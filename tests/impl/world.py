@@ -23,6 +23,7 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.spec.events import Event
 from tests.impl.left import nothing_left
+from tests.impl.no_defects import no_defects
 
 T = TypeVar("T")
 
@@ -110,4 +111,5 @@ def play(
         async with World(loop, seed, config) as world, asyncio.timeout(_SCENARIO_S):
             return await scenario(world)
 
-    return run_simulated(main(), loop)
+    with no_defects():
+        return run_simulated(main(), loop)

@@ -92,7 +92,7 @@ def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: 
     """
     first, end = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
     after = _first_since(services, topic, queue_id, timestamp_ms)
-    if first < after < end:
+    if first < after:
         after_ms = services.store.store_time_ms(topic, queue_id, after)
         before_ms = services.store.store_time_ms(topic, queue_id, after - 1)
         if after_ms is not None and before_ms is not None:

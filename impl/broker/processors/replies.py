@@ -55,11 +55,11 @@ async def send_reply(services: Services, request: Command, channel: Channel) -> 
 
 def _answer_fields(services: Services, header: SendRequest, stored: PutResult | None) -> dict[str, str]:
     """Return the place of the stored reply; without one, the message id `0`, which is no place."""
-    is_stored = stored is not None and stored.status in STORED
+    place = stored if stored is not None and stored.status in STORED else None
     fields = headers.write_send_response(
-        msg_id=stored.message_id if stored and is_stored else "0",
+        msg_id=place.message_id if place else "0",
         queue_id=max(header.queue_id, 0),
-        queue_offset=stored.queue_offset if stored and is_stored else 0,
+        queue_offset=place.queue_offset if place else 0,
         transaction_id=None,
     )
     return fields | services.tracing_fields()

@@ -4,12 +4,19 @@ Source: docs/reference/protocol/name-server.md, "Routes".
 """
 
 import asyncio
+from typing import Any, cast
 
+import msgspec
+import pytest
+
+from mqproof.impl.namesrv import queries
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import TopicConfig, TopicList, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import ClusterRequest, PutKvRequest, RouteRequest
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.spec.events import Kind
 from tests.impl.namesrv.world import World, play
 
@@ -101,3 +108,55 @@ def test_the_event_of_a_route_names_the_writable_brokers() -> None:
         return [(event.attrs["brokers"], event.attrs["writable"]) for event in routes]
 
     assert play(scenario) == [("b-a:0,b-b:0", "b-a"), ("", "")]
+
+
+def test_routes_are_refused_for_45_seconds_after_the_start() -> None:
+    async def scenario(world: World) -> None:
+        await world.register()
+        services = world.server._services
+        request = new_request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
+        await asyncio.sleep((services.started_ms + 44_999.5) / 1000 - world.loop.time())
+        with pytest.raises(RefusedError, match="the name server has just started, brokers register"):
+            queries.route(services, request, cast("Any", None))
+        await asyncio.sleep(0.001)
+        answer = queries.route(services, request, cast("Any", None))
+        assert answer is not None
+        assert answer.code == ResponseCode.SUCCESS
+
+    play(scenario, NameServerConfig(port=0, wait_for_service=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, "enableAllTopicList"),
+        (RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST, "enableTopicList"),
+        (RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, "enableTopicList"),
+    ],
+)
+def test_a_list_that_is_disabled_names_its_key(code: RequestCode, key: str) -> None:
+    async def scenario(world: World) -> str | None:
+        answer = await world.ask(code)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        return answer.remark
+
+    config = NameServerConfig(port=0, list_topics=False, list_all_topics=False)
+    assert play(scenario, config) == f"{key} is off, so topics are not listed"
+
+
+@pytest.mark.parametrize(("version", "is_standard"), [(400, False), (401, True)])
+def test_a_route_is_standard_json_for_clients_from_version_401_on_and_on_request(
+    version: int, is_standard: bool
+) -> None:
+    async def scenario(world: World) -> list[bytes]:
+        await world.register()
+        found = []
+        for fields in ({"topic": "T"}, {"topic": "T", "acceptStandardJsonOnly": "true"}):
+            made = new_request(RequestCode.GET_ROUTEINFO_BY_TOPIC, fields)
+            request = msgspec.structs.replace(made, version=version)
+            found.append((await world.client.invoke(world.address, request, 3.0)).body)
+        return found
+
+    plain, asked = play(scenario)
+    assert b'{"0":' in asked
+    assert (plain == asked) is is_standard

@@ -18,6 +18,7 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import Event, Kind
 from tests.impl.left import nothing_left
+from tests.impl.no_defects import no_defects
 
 T = TypeVar("T")
 
@@ -91,4 +92,5 @@ def play(
         async with World(loop, config, disk) as world:
             return await scenario(world)
 
-    return run_simulated(main(), loop)
+    with no_defects():
+        return run_simulated(main(), loop)

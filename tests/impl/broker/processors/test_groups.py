@@ -11,7 +11,13 @@ from typing import Any, cast
 import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.processors.groups import heartbeat, notify
+from mqproof.impl.broker.processors.groups import (
+    heartbeat,
+    lock_queues,
+    members_left,
+    notify,
+    unlock_queues,
+)
 from mqproof.impl.broker.services import loop_ms
 from mqproof.impl.broker.state.clients import ConsumerGroup, Member
 from mqproof.impl.remoting import headers, java_json
@@ -29,13 +35,14 @@ from mqproof.impl.remoting.bodies import (
     QueueLocks,
     Subscription,
     SubscriptionGroup,
+    TopicConfig,
 )
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest, UnregisterClientRequest
 from mqproof.impl.remoting.request_handler import RefusedError
-from mqproof.impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.broker.processors.test_send import CONFIG
 from tests.impl.broker.test_broker import QUEUE, message
 from tests.impl.world import World, play
@@ -116,27 +123,28 @@ def test_a_group_that_disabled_notifications_receives_none() -> None:
 
 
 def test_a_member_that_does_not_read_is_not_notified() -> None:
-    async def scenario(world: World) -> list[str]:
+    async def scenario(world: World) -> list[tuple[str, int, bool, str]]:
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
-        reported: list[str] = []
+        await group_put(world, SubscriptionGroup(group_name="A", notify_consumer_ids_changed_enable=False))
+        reported: list[tuple[str, int, bool, str]] = []
 
         class Peer:
             def __init__(self, name: str, *, takes: bool) -> None:
                 self.name, self.takes, self.remote = name, takes, ("127.0.0.1", 1)
 
-            def send_oneway(self, _: Command) -> None:
-                reported.append(self.name)
+            def send_oneway(self, note: Command) -> None:
+                reported.append((self.name, note.code, note.is_oneway, note.fields["consumerGroup"]))
 
-        beat = Heartbeat("c", [ConsumerData("G")])
+        beat = Heartbeat("c", [ConsumerData("A"), ConsumerData("G")])
         member = Member("c", "JAVA", 409, loop_ms())
         for peer in (Peer("reads", takes=True), Peer("does not", takes=False)):
             services.clients.heartbeat(peer, beat, member)  # type: ignore[arg-type]
-        notify(services, ["G"])
+        notify(services, ["G", "A"])
         return reported
 
-    assert play(scenario) == ["reads"]
+    assert play(scenario) == [("reads", RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, True, "G")]
 
 
 def test_the_newest_subscription_replaces_the_older_ones() -> None:
@@ -400,3 +408,137 @@ def test_an_automatically_created_group_exists_after_a_restart() -> None:
         return code
 
     assert play(scenario) == ResponseCode.SUCCESS
+
+
+# Each step of a request, with recorded calls.
+
+
+class Calls:
+    """Records each call of its methods with the arguments; it answers with `answers[name]`, or None."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.kept: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            self.kept.append((name, *arguments))
+            return self.answers.get(name)
+
+        return call
+
+
+class Steps:
+    """Services whose parts record their calls; the groups G, H and I have 1, 0 and 2 retry queues."""
+
+    def __init__(self, *, filters: bool = True, refusal: str | None = None, **more: Any) -> None:
+        self.created: list[tuple[dict[str, int], object]] = []
+        self.config = SimpleNamespace(property_filter=filters, name="broker-a")
+        self.groups = {
+            name: SubscriptionGroup(group_name=name, retry_queue_nums=queues)
+            for name, queues in (("G", 1), ("H", 0), ("I", 2))
+        }
+        self.topics: Any = SimpleNamespace(ensure_all=self._create)
+        self.clients: Any = SimpleNamespace(
+            membership_count=lambda _: 0,
+            refusal=lambda _channel, _beat: refusal,
+            heartbeat=self._heartbeat,
+            consumer_group=lambda name: SimpleNamespace(subscriptions={name: 1}) if name != "I" else None,
+            consumer_channels=lambda _: (),
+        )
+        self.members: list[tuple[object, Heartbeat, Member]] = []
+        self.announced, self.filters, self.resets, self.locks = Calls(), Calls(), Calls(), Calls(lock=[])
+        self.runtime = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 5_000_999))
+        self.is_slave = False
+        self.store = SimpleNamespace(has_all=True, refusal="this broker is a slave")
+        vars(self).update(more)
+
+    async def _create(self, topics: dict[str, int], by: object) -> None:
+        self.created.append((topics, by))
+
+    def _heartbeat(self, channel: object, beat: Heartbeat, member: Member) -> set[str]:
+        self.members.append((channel, beat, member))
+        return set()
+
+
+BEAT = Heartbeat("c1", [ConsumerData(name, subscription_data_set=[Subscription("T")]) for name in "GHI"])
+OPEN: Any = SimpleNamespace(is_open=True)
+
+
+def beaten(steps: Steps) -> None:
+    request = new_request(RequestCode.HEART_BEAT, body=java_json.write(BEAT, standard=True))
+
+    async def main() -> None:
+        await asyncio.sleep(7)
+        answer = await heartbeat(cast("Any", steps), request, OPEN)
+        assert answer is not None
+        assert answer.code == ResponseCode.SUCCESS
+
+    run_simulated(main(), SimulatedLoop())
+
+
+@pytest.mark.parametrize("filters", [False, True])
+def test_a_heartbeat_creates_retry_topics_and_records_the_member_and_its_subscriptions(filters: bool) -> None:
+    steps = Steps(filters=filters)
+    beaten(steps)
+    assert steps.created == [({"%RETRY%G": 1, "%RETRY%I": 2}, OPEN)]
+    assert steps.members == [(OPEN, BEAT, Member("c1", "PYTHON", 409, 7000))]
+    assert steps.announced.kept == [("update", "G", {"G": 1}, "c1"), ("update", "H", {"H": 1}, "c1")]
+    registered = [("register", name, [Subscription("T")], 5000) for name in "GHI"]
+    assert steps.filters.kept == (registered if filters else [])
+
+
+def test_a_heartbeat_that_needs_too_much_memory_is_refused_and_not_recorded() -> None:
+    steps = Steps(refusal="too many memberships")
+    with pytest.raises(RefusedError, match="too many memberships") as refused:
+        beaten(steps)
+    assert (refused.value.code, steps.members) == (ResponseCode.SYSTEM_BUSY, [])
+
+
+def test_what_belongs_to_a_group_is_forgotten_when_its_last_member_leaves() -> None:
+    steps = Steps()
+    members_left(cast("Any", steps), ["I", "G"])
+    assert steps.filters.kept == [("group_left", "I", 5000)]
+    assert (steps.announced.kept, steps.resets.kept) == ([("group_left", "I")], [("drop", "I")])
+
+
+@pytest.mark.parametrize(
+    ("more", "group", "code"),
+    [
+        ({"is_slave": True}, "G", ResponseCode.SERVICE_NOT_AVAILABLE),
+        ({"store": SimpleNamespace(has_all=False)}, "G", ResponseCode.SERVICE_NOT_AVAILABLE),
+        ({}, "a b", ResponseCode.SYSTEM_ERROR),
+    ],
+)
+def test_a_broker_that_may_not_know_all_locks_refuses_to_lock(
+    more: dict[str, Any], group: str, code: ResponseCode
+) -> None:
+    steps = Steps(**more)
+    body = java_json.write(QueueLocks("c1", group, []), standard=True)
+    with pytest.raises(RefusedError) as refused:
+        lock_queues(cast("Any", steps), new_request(RequestCode.LOCK_BATCH_MQ, body=body), OPEN)
+    assert refused.value.code == code
+    if more:
+        with pytest.raises(RefusedError):
+            unlock_queues(cast("Any", steps), new_request(RequestCode.UNLOCK_BATCH_MQ, body=body), OPEN)
+    assert steps.locks.kept == []
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(2, 1), (1, 2)])
+def test_only_the_queues_that_exist_are_locked(reads: int, writes: int) -> None:
+    topic = TopicConfig("T", read_queue_nums=reads, write_queue_nums=writes)
+    steps = Steps(topics={"T": topic})
+    queues = [MessageQueue("broker-a", queue_id, "T") for queue_id in (-1, 0, 1, 2)]
+    others = [MessageQueue("broker-b", 0, "T"), MessageQueue("broker-a", 0, "U")]
+    body = java_json.write(QueueLocks("c1", "G", queues + others), standard=True)
+
+    async def main() -> None:
+        await asyncio.sleep(7)
+        lock_queues(cast("Any", steps), new_request(RequestCode.LOCK_BATCH_MQ, body=body), OPEN)
+        unlock_queues(cast("Any", steps), new_request(RequestCode.UNLOCK_BATCH_MQ, body=body), OPEN)
+
+    run_simulated(main(), SimulatedLoop())
+    assert steps.locks.kept == [
+        ("lock", "G", "c1", queues[1:3], 7000),
+        ("unlock", "G", "c1", queues + others),
+    ]

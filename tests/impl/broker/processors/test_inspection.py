@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from mqproof.impl.broker.processors.inspection import queue_entries, statistics
+from mqproof.impl.broker.processors.inspection import all_consume_stats, queue_entries, statistics
 from mqproof.impl.broker.state.rolling_counts import NOTHING, Counted
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
@@ -18,6 +18,7 @@ from mqproof.impl.remoting.bodies import (
     CorrectionOffsets,
     GroupSubscription,
     QueueEntries,
+    QueueEntry,
     QueueProgress,
     StatsWindow,
     Subscription,
@@ -37,9 +38,12 @@ from mqproof.impl.remoting.headers import (
     QueueEntriesRequest,
     StatsRequest,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.files import record
 from tests.impl.broker.processors.test_broker_admin import Consumer, commit, key, services, three_messages
+from tests.impl.broker.processors.test_offset_admin import Offsets
+from tests.impl.broker.processors.test_offset_admin import services as offset_services
 from tests.impl.broker.test_broker import QUEUE, message, sent
 from tests.impl.world import World, play
 
@@ -186,22 +190,100 @@ def test_the_windows_of_a_statistic_are_shown_with_their_averages() -> None:
     assert shown.stats_day == StatsWindow(avgpt=9.0, sum=9, tps=0.5)
 
 
+def test_a_statistic_that_was_not_counted_is_named() -> None:
+    given: Any = SimpleNamespace(statistics=SimpleNamespace(counts=SimpleNamespace(windows=lambda *_: None)))
+    request = new_request(RequestCode.VIEW_BROKER_STATS_DATA, headers.write(StatsRequest("N", "K")))
+
+    async def main() -> None:
+        with pytest.raises(RefusedError, match="nothing was counted under N K") as refused:
+            statistics(given, request, cast("Any", None))
+        assert refused.value.code == ResponseCode.SYSTEM_ERROR
+
+    run_simulated(main())
+
+
 @pytest.mark.parametrize(
-    ("asked", "shown"), [(-1, 0), (0, 0), (1, 1), (1024, 1024), (1025, 1024), (5000, 1024)]
+    ("index", "asked", "shown"),
+    [
+        (7, -1, 0),
+        (7, 0, 0),
+        (7, 1, 1),
+        (7, 1024, 1024),
+        (7, 1025, 1024),
+        (7, 5000, 1024),
+        (2990, 20, 10),
+        (2999, 1, 1),
+        (5, 1, 1),
+    ],
 )
-def test_an_answer_has_at_most_1024_entries(asked: int, shown: int) -> None:
-    counts: list[tuple[object, ...]] = []
+def test_an_answer_has_at_most_1024_entries_and_none_beyond_the_end(
+    index: int, asked: int, shown: int
+) -> None:
+    def of_t(value: int) -> Any:
+        def offset(topic: str, queue_id: int) -> int:
+            assert (topic, queue_id) == ("T", 3)
+            return value
 
-    def units(*arguments: object) -> list[object]:
-        counts.append(arguments)
-        return []
+        return offset
 
-    store = SimpleNamespace(min_offset=lambda *_: 0, max_offset=lambda *_: 3000, units=units)
-    services = SimpleNamespace(store=store, clients=SimpleNamespace(consumer_group=lambda _: None))
-    fields = headers.write(QueueEntriesRequest("T", 3, 7, asked, "G"))
+    def units(*where: object) -> list[Any]:
+        assert where == ("T", 3, index, shown)
+        return [SimpleNamespace(commit_offset=1000, size=155, tags_code=9)]
+
+    store = SimpleNamespace(min_offset=of_t(5), max_offset=of_t(3000), units=units)
+    given = SimpleNamespace(store=store, clients=SimpleNamespace(consumer_group=lambda _: None))
+    fields = headers.write(QueueEntriesRequest("T", 3, index, asked, "G"))
     request = new_request(RequestCode.QUERY_CONSUME_QUEUE, fields)
-    queue_entries(cast("Any", services), request, cast("Any", None))
-    assert counts == [("T", 3, 7, shown)]
+    answer: Any = queue_entries(cast("Any", given), request, cast("Any", None))
+    assert java_json.read(QueueEntries, answer.body) == QueueEntries(
+        filter_data="G@T is not online",
+        max_queue_index=3000,
+        min_queue_index=5,
+        queue_data=[QueueEntry(False, 1000, 155, 9)],
+    )
+
+
+def test_an_empty_queue_and_an_index_outside_the_queue_are_named() -> None:
+    def asked(begin: int, end: int, index: int) -> Any:
+        store = SimpleNamespace(min_offset=lambda *_: begin, max_offset=lambda *_: end)
+        fields = headers.write(QueueEntriesRequest("T", 3, index, 1, "G"))
+        request = new_request(RequestCode.QUERY_CONSUME_QUEUE, fields)
+        return queue_entries(cast("Any", SimpleNamespace(store=store)), request, cast("Any", None))
+
+    with pytest.raises(RefusedError, match="queue 3 of topic T has no entries") as refused:
+        asked(5, 5, 5)
+    assert refused.value.code == ResponseCode.SYSTEM_ERROR
+    for index in (4, 8):
+        answer = asked(5, 8, index)
+        assert (answer.code, answer.body) == (ResponseCode.SUCCESS, b"")
+        assert answer.remark == "queue 3 of topic T has entries from 5 to 7"
+
+
+def test_the_progress_of_all_groups_leaves_out_topics_of_the_other_kind() -> None:
+    given = offset_services(offsets=Offsets(V=1, U=2, T=7))
+    given.topics["U"] = TopicConfig("U", order=True)
+    given.address = "10.0.0.1:10911"
+    table = {name: SubscriptionGroup(group_name=name) for name in ("G", "H")}
+    given.groups = SimpleNamespace(snapshot=lambda: SimpleNamespace(subscription_group_table=table))
+    fields = headers.write(AllConsumeStatsRequest(False))
+    request = new_request(RequestCode.GET_BROKER_CONSUME_STATS, fields)
+
+    async def main() -> ConsumeStatsList:
+        asking = asyncio.ensure_future(all_consume_stats(given, request, cast("Any", None)))
+        turns = 0
+        while not asking.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 1, "other requests get a turn after each topic"
+        answer: Any = asking.result()
+        return java_json.read(ConsumeStatsList, answer.body)
+
+    found = run_simulated(main())
+    assert (found.broker_addr, found.total_diff) == ("10.0.0.1:10911", 1)
+    of_g, of_h = found.consume_stats_list
+    assert of_h == {"H": []}
+    [stats] = of_g["G"]
+    assert list(stats.offset_table) == [key(0), key(1)]
 
 
 @pytest.mark.parametrize("broken", [False, True])

@@ -42,6 +42,7 @@ from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import Kind
 from tests.impl.broker.memory_store import Events
+from tests.impl.broker.requests.test_checks import Groups
 
 TIMES = (1000, 2000, 4000)
 NOW_MS = 10_000
@@ -270,6 +271,17 @@ def test_offsets_are_cloned_in_the_named_topic_or_in_all_that_exist(
     assert changed == [*(t if "T" in cloned else ()), *(u if "U" in cloned else ())]
 
 
+@pytest.mark.parametrize(("name", "remark"), [("", "'' cannot be"), ("new", "group new does not exist")])
+def test_offsets_are_not_cloned_to_a_group_that_cannot_exist(name: str, remark: str) -> None:
+    given = services()
+    given.config.auto_create_groups = False
+    given.groups = Groups()
+    request = new_request(RequestCode.CLONE_GROUP_OFFSET, headers.write(CloneOffsetRequest("G", name)))
+    with pytest.raises(RefusedError, match=remark):
+        offset_admin.clone_offsets(given, request, CHANNEL)
+    assert given.offsets.topics_of(name) == []
+
+
 # Views.
 
 
@@ -301,6 +313,21 @@ def test_a_topic_to_which_no_member_subscribes_has_a_rate_but_no_queues() -> Non
     assert shown(given, ConsumeStatsRequest("G", "U")) == ConsumeStats(2.0)
     assert list(shown(given, ConsumeStatsRequest("G", "T")).offset_table) == [key(0), key(1)]
     assert shown(given, ConsumeStatsRequest("H", "V")) == ConsumeStats(0.0)
+
+
+def test_other_requests_get_a_turn_after_each_topic() -> None:
+    given = services(offsets=Offsets(T=7, U=0))
+    request = new_request(RequestCode.GET_CONSUME_STATS, headers.write(ConsumeStatsRequest("G")))
+
+    async def main() -> int:
+        shown = asyncio.ensure_future(offset_admin.consume_stats(given, request, CHANNEL))
+        turns = 0
+        while not shown.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    assert run_simulated(main()) > 2
 
 
 def test_the_extent_of_each_queue_of_a_topic_is_shown() -> None:

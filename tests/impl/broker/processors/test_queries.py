@@ -4,7 +4,7 @@ Source: docs/reference/protocol/offsets.md, "Offset requests".
 """
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +23,8 @@ from mqproof.impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.spec.events import Kind
+from tests.impl.broker.memory_store import Events
 
 TIMES = (1000, 1000, 2000, 3000, 4001)
 CHANNEL: Any = object()
@@ -242,3 +244,16 @@ def test_a_commit_that_names_nothing_is_refused(
     with pytest.raises(RefusedError, match=remark) as refused:
         ask(queries.update_offset, given, RequestCode.UPDATE_CONSUMER_OFFSET, header)
     assert (refused.value.code, given.offsets.known) == (code, None)
+
+
+def test_a_commit_that_sets_an_offset_back_is_recorded_with_the_address_of_its_client() -> None:
+    given = services(Queue(*TIMES), known=5)
+    given.events, given.acl = Events(), None
+    given.resets = SimpleNamespace(explains=lambda *_: False)
+    given.pull_progress = SimpleNamespace(end=lambda *_: 0)
+    given.clients = SimpleNamespace(consumer_channels=lambda _: [])
+    fields = headers.write(UpdateOffsetRequest("G", "T", 3, 2))
+    request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, fields)
+    queries.update_offset(given, request, cast("Any", SimpleNamespace(remote="10.0.0.1:7")))
+    attrs = {"action": "update_consumer_offset", "address": "10.0.0.1:7"}
+    assert given.events.kept[-1] == (Kind.ADMIN, {"topic": "T", "group": "G", "attrs": attrs})

@@ -4,13 +4,17 @@ Source: docs/reference/protocol/requests-and-replies.md.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace as replaced
 
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.processors.replies import send_reply
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import Heartbeat, ProducerData
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -18,10 +22,13 @@ from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PushReplyRequest, SendRequest, UnregisterClientRequest
-from mqproof.impl.remoting.message import decode_properties, encode_properties
-from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.message import Message, decode_properties, encode_properties
+from mqproof.impl.remoting.request_handler import RefusedError, handler
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.files import record
+from mqproof.impl.store.results import PutResult, PutStatus
 from tests.impl.world import SMALL_STORE, World, play
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
@@ -85,6 +92,7 @@ def test_a_reply_is_pushed_stored_and_answered_with_its_place() -> None:
             7,
         )
         assert header.store_host == str(world.broker_address)
+        assert header.queue_id == 0
         properties = decode_properties(header.properties or "")
         assert int(properties.pop("PUSH_REPLY_TIME")) == header.store_timestamp
         assert properties == PROPERTIES
@@ -242,3 +250,118 @@ def test_a_slave_passes_no_replies_on() -> None:
 
     slave = replace(CONFIG, broker_id=1, replication=ReplicationConfig(role=Role.SLAVE))
     play(scenario, config=slave)
+
+
+# One reply, with a store that answers as the test says.
+
+
+class Site:
+    """The services of a broker; no client waits for a reply."""
+
+    def __init__(self, status: PutStatus = PutStatus.PUT_OK, *, is_busy: bool = False) -> None:
+        self.status, self.is_busy = status, is_busy
+        self.kept: list[Message] = []
+        self.counted: list[tuple[Any, ...]] = []
+        self.is_slave = False
+        self.config = replace(CONFIG, permission=6, store=replace(SMALL_STORE, message_bytes_max=10))
+        self.clients = SimpleNamespace(producer_channel=lambda _: None)
+        self.sends, self.store, self.address = self, self, Address("10.0.0.1", 10911)
+        self.statistics = SimpleNamespace(
+            put=lambda *what: self.counted.append(what),
+            failed_puts=SimpleNamespace(add=lambda count: self.counted.append(("failed", count))),
+        )
+
+    @contextmanager
+    def admitted(self, size: int) -> Iterator[None]:
+        if self.is_busy:
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, f"no room for {size}")
+        yield
+
+    async def put(self, message: Message) -> PutResult:
+        self.kept.append(message)
+        return PutResult(self.status, 7, 1000, "id")
+
+    def tracing_fields(self) -> dict[str, str]:
+        return {"TRACE_ON": "true"}
+
+    def reply(self, body: bytes = b"re", **changes: Any) -> Command:
+        fields = headers.write(replaced(HEADER, **changes))
+        request = new_request(RequestCode.SEND_REPLY_MESSAGE, fields, body)
+        channel: Any = SimpleNamespace(remote=Address("10.0.0.2", 5))
+        answer = run_simulated(send_reply(cast("Any", self), request, channel))
+        assert answer is not None
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "is_busy", "place", "counted"),
+    [
+        (PutStatus.PUT_OK, False, ("id", "7"), [(TOPIC, 1, 2)]),
+        (PutStatus.FLUSH_DISK_TIMEOUT, False, ("id", "7"), [(TOPIC, 1, 2)]),
+        (PutStatus.SERVICE_NOT_AVAILABLE, False, ("0", "0"), [("failed", 1)]),
+        (PutStatus.PUT_OK, True, ("0", "0"), []),
+    ],
+)
+def test_the_answer_names_the_place_of_a_reply_only_if_it_is_stored(
+    status: PutStatus, is_busy: bool, place: tuple[str, str], counted: list[tuple[Any, ...]]
+) -> None:
+    site = Site(status, is_busy=is_busy)
+    answer = site.reply()
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "client me is not connected")
+    assert answer.fields == {
+        "msgId": place[0], "queueId": "0", "queueOffset": place[1], "TRACE_ON": "true",
+    }  # fmt: skip
+    assert (len(site.kept), site.counted) == (0 if is_busy else 1, counted)
+
+
+@pytest.mark.parametrize(("times", "kept"), [(None, 0), (0, 0), (3, 3)])
+def test_a_stored_reply_has_all_its_fields_and_properties_except_whether_to_wait(
+    times: int | None, kept: int
+) -> None:
+    site = Site()
+    properties = encode_properties({**PROPERTIES, "WAIT": "false"})
+    site.reply(properties=properties, reconsume_times=times, queue_id=-1)
+    [message] = site.kept
+    assert message == Message(
+        topic=TOPIC,
+        body=b"re",
+        properties=PROPERTIES,
+        queue_id=0,
+        flag=3,
+        sys_flag=0,
+        born_timestamp_ms=7,
+        born_host=Address("10.0.0.2", 5),
+        store_host=site.address,
+        reconsume_times=kept,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "code"),
+    [
+        (b"x" * 10, {}, None),
+        (b"x" * 11, {}, ResponseCode.MESSAGE_ILLEGAL),
+        (b"x", {"queue_id": 0}, None),
+        (b"x", {"queue_id": -1}, None),
+        (b"x", {"queue_id": 1}, ResponseCode.SYSTEM_ERROR),
+        (b"x", {"queue_id": -2}, ResponseCode.SYSTEM_ERROR),
+        (b"x", {"sys_flag": 4}, ResponseCode.MESSAGE_ILLEGAL),
+        (b"x", {"sys_flag": 8}, ResponseCode.MESSAGE_ILLEGAL),
+        (b"x", {"sys_flag": 1}, None),
+        (b"x", {"batch": True}, ResponseCode.MESSAGE_ILLEGAL),
+    ],
+)
+def test_a_reply_is_accepted_within_the_limits(
+    body: bytes, changes: dict[str, Any], code: ResponseCode | None
+) -> None:
+    site = Site()
+    answer = site.reply(body, **changes)
+    assert len(site.kept) == (1 if code is None else 0)
+    if code is not None:
+        assert answer.code == code
+
+
+def test_a_broker_that_may_not_be_written_passes_no_replies_on() -> None:
+    site = Site()
+    site.config = replace(site.config, permission=4)
+    assert (site.reply().code, site.kept) == (ResponseCode.NO_PERMISSION, [])

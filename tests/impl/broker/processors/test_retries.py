@@ -3,19 +3,34 @@
 Source: docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
+import random
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.half_messages import HALF_TOPIC, OPERATION_TOPIC
+from mqproof.impl.broker.processors import retries
 from mqproof.impl.broker.processors.retries import _again
+from mqproof.impl.broker.timed_messages import TIMER_TOPIC
+from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import SendBackRequest
-from mqproof.impl.remoting.message import RETRY_PREFIX, UNIQUE_KEY
+from mqproof.impl.remoting.message import RETRY_PREFIX, RETRY_TOPIC, UNIQUE_KEY, Message
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.files import record
+from mqproof.impl.store.results import PutResult, PutStatus
 from mqproof.spec.events import Kind
+from tests.impl.broker.memory_store import Events
 from tests.impl.broker.processors.test_send import CONFIG, stored
 from tests.impl.broker.test_broker import QUEUE, fail_syncs, message, sent
 from tests.impl.world import World, play
@@ -182,3 +197,109 @@ def test_a_retry_has_only_the_delay_of_its_own_level(level: int, delay: str | No
         assert again.properties.get("DELAY") == delay
 
     play(scenario)
+
+
+class Recorded:
+    """The services of a broker whose put has a result, and whose log has one message at 1000."""
+
+    def __init__(self, original: Message, status: PutStatus = PutStatus.PUT_OK) -> None:
+        data = record.encode(original)
+        record.place(data, 9, 1000, 0)
+        self.record = bytes(data)
+        self.status = status
+        self.put_messages: list[Message] = []
+        self.dead_letters: list[tuple[str, str]] = []
+        self.is_slave, self.events, self.address = False, Events(), Address("10.0.0.1", 10911)
+        self.config = SimpleNamespace(permission=6, store=StoreConfig())
+        self.groups = {"G": SubscriptionGroup(group_name="G")}
+        self.topics = SimpleNamespace(ensure=self._ensured)
+        self.runtime = SimpleNamespace(random=random.Random(0))
+        self.store = self
+        traffic = SimpleNamespace(dead_letter=lambda *which: self.dead_letters.append(which))
+        self.statistics = SimpleNamespace(traffic=traffic)
+
+    async def _ensured(self, name: str, queues: int, *, by: object) -> TopicConfig:
+        assert by is CHANNEL
+        return TopicConfig(name, read_queue_nums=queues, write_queue_nums=queues)
+
+    def record_at(self, offset: int) -> bytes | None:
+        return self.record if offset == 1000 else None
+
+    async def put(self, message: Message) -> PutResult:
+        self.put_messages.append(message)
+        return PutResult(self.status, reason="the disk is slow")
+
+    def send_back(self, level: int = 0, maximum: int | None = None) -> None:
+        fields = headers.write(SendBackRequest(1000, "G", level, max_reconsume_times=maximum))
+        request = new_request(RequestCode.CONSUMER_SEND_MSG_BACK, fields)
+        answer = run_simulated(retries.send_back(cast("Any", self), request, CHANNEL))
+        assert answer is not None
+        assert answer.code == ResponseCode.SUCCESS
+
+
+CHANNEL: Any = object()
+HOST = Address("10.0.0.1", 10911)
+ORIGINAL = Message("T", b"x", {UNIQUE_KEY: "k"}, queue_id=3, born_host=HOST, store_host=HOST)
+
+
+@pytest.mark.parametrize(
+    ("level", "maximum", "times", "is_dead", "delay"),
+    [
+        (0, None, 0, False, "3"),
+        (0, None, 5, False, "8"),
+        (7, None, 5, False, "7"),
+        (0, None, 15, False, "18"),
+        (0, None, 16, True, None),
+        (0, 5, 4, False, "7"),
+        (0, 5, 5, True, None),
+        (-1, None, 0, True, None),
+    ],
+)
+def test_a_dead_letter_is_counted_and_recorded_as_one_and_a_retry_as_one(
+    level: int, maximum: int | None, times: int, is_dead: bool, delay: str | None
+) -> None:
+    site = Recorded(msgspec.structs.replace(ORIGINAL, reconsume_times=times))
+    site.send_back(level, maximum)
+    [message] = site.put_messages
+    assert message.properties.get("DELAY") == delay
+    assert message.topic == ("%DLQ%G" if is_dead else SCHEDULE_TOPIC)
+    assert site.dead_letters == ([("T", "G")] if is_dead else [])
+    place = {"msg_id": "k", "topic": "T", "queue_id": 3, "queue_offset": 9, "group": "G"}
+    assert site.events.kept == [(Kind.DEAD_LETTER if is_dead else Kind.RETRY, place)]
+
+
+def test_a_dead_letter_of_a_retry_counts_for_the_topic_of_the_first_message() -> None:
+    site = Recorded(msgspec.structs.replace(ORIGINAL, properties={RETRY_TOPIC: "O", UNIQUE_KEY: "k"}))
+    site.send_back(-1)
+    assert site.dead_letters == [("O", "G")]
+
+
+@pytest.mark.parametrize(
+    ("status", "is_accepted"),
+    [
+        (PutStatus.FLUSH_SLAVE_TIMEOUT, True),
+        (PutStatus.SLAVE_NOT_AVAILABLE, True),
+        (PutStatus.FLUSH_DISK_TIMEOUT, False),
+        (PutStatus.SERVICE_NOT_AVAILABLE, False),
+    ],
+)
+def test_a_retry_that_is_not_on_disk_is_no_success(status: PutStatus, is_accepted: bool) -> None:
+    site = Recorded(ORIGINAL, status)
+    if is_accepted:
+        site.send_back()
+    else:
+        with pytest.raises(RefusedError) as refused:
+            site.send_back(-1)
+        assert refused.value.code == ResponseCode.SYSTEM_ERROR
+        assert refused.value.remark == f"{status.value}: the disk is slow"
+        assert (site.dead_letters, site.events.kept) == ([], [])
+
+
+@pytest.mark.parametrize("topic", [HALF_TOPIC, OPERATION_TOPIC, TIMER_TOPIC])
+def test_a_message_that_is_not_visible_cannot_be_sent_back(topic: str) -> None:
+    site = Recorded(msgspec.structs.replace(ORIGINAL, topic=topic))
+    with pytest.raises(RefusedError) as refused:
+        site.send_back()
+    assert refused.value.code == ResponseCode.NO_PERMISSION
+    assert refused.value.remark == f"the message at 1000 is of {topic}, and not visible"
+    assert site.put_messages == []

@@ -269,14 +269,24 @@ def test_as_many_messages_wait_as_are_allowed() -> None:
 
 
 def test_a_broker_without_timers_refuses_times_and_accepts_levels() -> None:
-    async def scenario(world: World) -> list[int]:
-        return [
-            (await send(world, properties=properties)).code
-            for properties in ("TIMER_DELAY_SEC\x0110", "DELAY\x011", "")
+    async def scenario(world: World) -> list[tuple[int, str | None]]:
+        answers = [
+            await send(world, properties=properties)
+            for properties in ("TIMER_DELAY_SEC\x0110", "DELAY\x011", "DELAY\x010", "")
         ]
+        return [(answer.code, answer.remark) for answer in answers]
 
-    refused = ResponseCode.SYSTEM_ERROR
-    assert play(scenario, config=replace(CONFIG, timers=False)) == [refused, 0, 0]
+    refused = (ResponseCode.SYSTEM_ERROR, "TIMER_DELAY_SEC: timerWheelEnable is false")
+    assert play(scenario, config=replace(CONFIG, timers=False)) == [refused, *[(0, None)] * 3]
+
+
+def test_a_message_without_a_delay_keeps_its_retries_and_is_visible_at_once() -> None:
+    async def scenario(world: World) -> list[int]:
+        await send(world, properties="DELAY\x010", reconsumeTimes=5)
+        await send(world, reconsumeTimes=None)
+        return [one.message.reconsume_times for one in stored(world, "T")]
+
+    assert play(scenario) == [5, 0]
 
 
 # Half messages.
@@ -330,6 +340,15 @@ def test_a_half_message_is_accepted_if_it_can_be_ended(
 
     answer = play(scenario)
     assert (answer.code, answer.remark) == (code, remark)
+
+
+def test_a_broker_may_refuse_half_messages_and_no_others() -> None:
+    async def scenario(world: World) -> list[tuple[int, str | None]]:
+        answers = [await send(world, properties=encode_properties(each)) for each in (HALF, {})]
+        return [(answer.code, answer.remark) for answer in answers]
+
+    refused = (ResponseCode.NO_PERMISSION, "this broker refuses half messages")
+    assert play(scenario, config=replace(CONFIG, reject_transactions=True)) == [refused, (0, None)]
 
 
 def test_as_many_transactions_are_open_as_are_allowed() -> None:

@@ -11,7 +11,13 @@ import msgspec
 import pytest
 
 from mqproof.impl.broker.half_messages import CHECK_TIMES, DISCARD_TOPIC, HALF_TOPIC, PRODUCER_GROUP
-from mqproof.impl.broker.processors.transaction_ends import ask_producer, end_transaction, resume_check
+from mqproof.impl.broker.processors.transaction_ends import (
+    ask_producer,
+    end_transaction,
+    is_named_by_key,
+    resume_check,
+    run,
+)
 from mqproof.impl.broker.state.open_transactions import End
 from mqproof.impl.broker.state.traffic import OTHERS
 from mqproof.impl.remoting import headers
@@ -155,6 +161,16 @@ def test_a_slave_ends_no_transaction() -> None:
     assert refused.value.code == ResponseCode.SLAVE_NOT_AVAILABLE
 
 
+@pytest.mark.parametrize(
+    ("key", "msg_id", "is_named"),
+    [("key", "key", True), ("key", "other", False), ("", "key", False), (None, "key", True)],
+)
+def test_a_message_without_a_key_is_named_by_its_place_only(
+    key: str | None, msg_id: str, is_named: bool
+) -> None:
+    assert is_named_by_key(key, msg_id) is is_named
+
+
 # Discarded messages.
 
 
@@ -256,3 +272,33 @@ def test_no_check_is_sent_while_no_producer_of_the_group_is_connected() -> None:
     clients = SimpleNamespace(next_producer=asked.append)
     ask_producer(services(clients=clients), HALF)
     assert asked == ["PG"]
+
+
+def test_the_work_on_transactions_has_the_settings_of_the_broker_at_each_time() -> None:
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    ensured: list[tuple[str, int]] = []
+
+    async def work(*arguments: Any, **named: Any) -> None:
+        calls.append((arguments, named))
+
+    given = services()
+    given.transactions.run = work
+    given.offsets, given.asked = object(), []
+    given.topics = SimpleNamespace(ensure=lambda *topic: ensured.append(topic))
+    given.clients = SimpleNamespace(next_producer=given.asked.append)
+    given.config = SimpleNamespace(
+        transaction_check_interval_ms=1,
+        transaction_timeout_ms=2,
+        transaction_checks_max=3,
+        transaction_operation_interval_ms=4,
+    )
+    run_simulated(run(given))
+    [((address, offsets, ask, ensure), named)] = calls
+    ask(HALF)
+    ensure()
+    assert (address, offsets, given.asked, ensured) == (HOST, given.offsets, ["PG"], [(DISCARD_TOPIC, 1)])
+    given.config.transaction_checks_max = 5
+    shown = {name: value() if callable(value) else value for name, value in named.items()}
+    assert shown == {
+        "check_interval_ms": 1, "timeout_ms": 2, "checks_max": 5, "operation_interval_ms": 4,
+    }  # fmt: skip

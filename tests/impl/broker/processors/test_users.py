@@ -76,6 +76,7 @@ def test_users_are_shown_without_their_passwords() -> None:
         listed = await ask(world, RequestCode.AUTH_LIST_USER, ListUsersRequest("admin"))
         (found,) = java_json.read(list[User], listed.body)
         assert (found.username, found.user_type) == ("the-admin", "Super")
+        assert listed.body == b'[{"userStatus":"enable","userType":"Super","username":"the-admin"}]'
         every = await ask(world, RequestCode.AUTH_LIST_USER, ListUsersRequest())
         assert len(java_json.read(list[User], every.body)) == 2
         assert b"8765" not in one.body + listed.body + every.body

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from mqproof.impl.admin import brokers, groups, topics
-from mqproof.impl.broker.requests.administrative_events import commit, recording
+from mqproof.impl.broker.requests.administrative_events import commit, recording, reset_at_broker
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ReceivedMessage
@@ -380,3 +380,20 @@ def test_a_commit_that_sets_an_offset_back_or_beyond_what_was_received_is_a_rese
     action = {"action": "update_consumer_offset", "address": str(channel.remote)}
     admin = (Kind.ADMIN, {"topic": "T", "group": "G", "attrs": action})
     assert events.kept[1:] == ([admin] if is_recorded else [])
+
+
+@pytest.mark.parametrize("has_log", [True, False])
+def test_only_the_offsets_that_a_reset_changed_are_recorded(has_log: bool) -> None:
+    events = Events()
+    offsets = {("G", "T"): {0: 5, 1: 7, 2: 9}}
+    services = SimpleNamespace(
+        events=events if has_log else None,
+        offsets=SimpleNamespace(of_group=lambda group, topic: offsets[group, topic]),
+    )
+    reset_at_broker(cast("Any", services), "G", "T", {0: 4, 1: 7})
+    place = {"group": "G", "topic": "T"}
+    recorded = [
+        {**place, "queue_id": 0, "queue_offset": 5, "attrs": {"reset": "true", "previous": "4"}},
+        {**place, "queue_id": 2, "queue_offset": 9, "attrs": {"reset": "true"}},
+    ]
+    assert events.kept == ([(Kind.OFFSET_COMMIT, fields) for fields in recorded] if has_log else [])
