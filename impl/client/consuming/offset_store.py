@@ -149,7 +149,7 @@ class FileOffsets:
                 table = read(_File, read_whole(self._runtime.disk, path)).offset_table
                 named = {key.as_a(bodies.MessageQueue): offset for key, offset in table.items()}
             except FileNotFoundError:
-                continue
+                pass
             except (OSError, BodyError) as error:
                 _log.warning("%s is not read: %s", path, error)
                 failure = error

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from mqproof.impl.client.arguments import require_function, require_group
+from mqproof.impl.client.arguments import require_function
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
@@ -58,11 +58,10 @@ class ScheduledPull:
         Raises:
             ValueError: the name of the group is not allowed.
         """
-        require_group(group)
+        self._consumer = PullConsumer(session, group, events)
         self._session = session
         self._group = group
         self._life = Lifecycle(f"the scheduled pull of group {group}")
-        self._consumer = PullConsumer(session, group, events)
         self._subscriptions = Subscriptions(session.runtime.clock)
         self._tasks: dict[str, PullTask] = {}
         self._leave: dict[MessageQueue, asyncio.Event] = {}

@@ -100,6 +100,9 @@ def test_a_heartbeat_names_the_client_and_its_groups_and_goes_to_each_broker() -
         assert beat.client_id == "me"
         assert [group.group_name for group in beat.producer_data_set] == ["P"]
         assert [group.group_name for group in beat.consumer_data_set] == ["G"]
+        session.client_id = "m\u00e9"
+        await session.heartbeat()
+        assert b"m\\u00e9" in brokers.requests[-1].body  # standard JSON, with escapes
 
     play(scenario)
 

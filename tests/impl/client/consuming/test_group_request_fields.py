@@ -216,6 +216,21 @@ def test_a_function_is_pulled_at_a_filter_server_and_uploaded_if_it_lacks_it() -
     assert site.fields(1)["className"] == selector.expression
 
 
+def test_a_function_that_the_filter_server_has_is_not_uploaded_again() -> None:
+    site = Site(pulled(0, stored("A")))
+    run_simulated(site.calls.pull(QUEUE, 7, tags=MessageSelector.function(MODULE)))
+    assert [name for name, *_ in site.asked] == ["PULL_MESSAGE"]
+
+
+def test_a_pull_that_is_lost_after_an_upload_is_an_error_with_the_queue_and_doubts_the_route() -> None:
+    lacks = answer(ResponseCode.FILTER_DATA_NOT_EXIST)
+    for answers in ((lacks, RemotingError("lost")), (lacks, answer(), RemotingError("lost"))):
+        site = Site(*answers)
+        with pytest.raises(ClientError, match=r"^T@b:3: (upload of the function: )?lost$"):
+            run_simulated(site.calls.pull(QUEUE, 7, tags=MessageSelector.function(MODULE)))
+        assert site.routes.doubted == ["T"]
+
+
 def test_a_function_that_cannot_run_or_be_uploaded_is_an_error() -> None:
     selector, lacks = MessageSelector.function(MODULE), answer(ResponseCode.FILTER_DATA_NOT_EXIST)
     with pytest.raises(ClientError, match="T@b:3: upload of the function: NO_PERMISSION: no"):
@@ -306,6 +321,15 @@ def test_a_request_for_locks_names_the_client_the_group_and_the_queues() -> None
             run_simulated(cast(Any, call([QUEUE])))
 
 
+def test_bodies_are_in_the_standard_dialect_of_json() -> None:
+    """Only it escapes characters beyond ASCII."""
+    site = Site(*[answer(body=b'{"lockOKMQSet":[]}')] * 3)
+    site.calls.group = "G\u00e9"
+    for call in (site.calls.lock([QUEUE]), site.calls.unlock([QUEUE]), site.calls.check(Subscription("T"))):
+        run_simulated(cast(Any, call))
+    assert [b"G\\u00e9" in request.body for request in site.requests] == [True] * 3
+
+
 def test_a_subscription_is_checked_at_one_broker_of_the_topic() -> None:
     site = Site(answer(), answer(1, remark="no"))
     subscription = Subscription("T", "price > 5", expression_type="SQL92")
@@ -320,6 +344,44 @@ def test_a_subscription_is_checked_at_one_broker_of_the_topic() -> None:
     for call in (site.calls.check(subscription), site.calls.members("T")):
         with pytest.raises(ClientError, match="T: no broker is known"):
             run_simulated(cast(Any, call))
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda c: c.pull(QUEUE, 0), "T@b:3"), (lambda c: c.min_offset(QUEUE), "T@b:3"),
+        (lambda c: c.committed(QUEUE), "T@b:3"), (lambda c: c.commit(QUEUE, 0), "T@b:3"),
+        (lambda c: c.send_back(MESSAGE, 0, 16), "T@b:3"), (lambda c: c.members("T"), "T"),
+        (lambda c: c.lock([QUEUE]), "locks at b"), (lambda c: c.unlock([QUEUE]), "locks at b"),
+        (lambda c: c.check(Subscription("T")), "T"),
+    ],
+)  # fmt: skip
+def test_a_request_that_is_lost_is_an_error_and_doubts_the_route_and_one_without_a_route_is_not_sent(
+    call: Callable[[GroupRequests], Awaitable[object]], what: str
+) -> None:
+    site = Site(RemotingError("lost"))
+    with pytest.raises(ClientError, match=f"^{what}: lost$"):
+        run_simulated(cast(Any, call(site.calls)))
+    assert site.routes.doubted == ["T"]
+    site.routes.failure = RemotingError("silent")
+    with pytest.raises(ClientError, match=r"^T: silent$"):
+        run_simulated(cast(Any, call(site.calls)))
+    assert len(site.asked) == 1
+
+
+def test_a_list_of_members_or_of_locks_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(ClientError, match=r"^T: the list of consumers is invalid: "):
+        run_simulated(Site(answer(body=b"{")).calls.members("T"))
+    with pytest.raises(ClientError, match=r"^locks at b: the answer is invalid: "):
+        run_simulated(Site(answer(body=b"{")).calls.lock([QUEUE]))
+
+
+def test_only_a_master_knows_that_a_group_has_no_offset() -> None:
+    site = Site(answer(ResponseCode.QUERY_NOT_FOUND), answer(ResponseCode.QUERY_NOT_FOUND))
+    assert run_simulated(site.calls.committed(QUEUE)) is None
+    site.routes.replica_ids = {1: SLAVE}
+    with pytest.raises(ClientError, match=r"^T@b:3: a slave has no offset, its master may have one$"):
+        run_simulated(site.calls.committed(QUEUE))
 
 
 def test_an_answer_without_an_offset_is_an_error_with_the_queue() -> None:

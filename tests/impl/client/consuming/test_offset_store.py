@@ -134,6 +134,7 @@ def test_deliv_5_offset_monotone_the_last_commit_of_an_owner_does_not_undo_the_n
     calls = FakeCalls(known)
     run_simulated(BrokerOffsets(calls, ConsumerEvents(None, "G", "c")).release(QUEUE, 5))
     assert calls.commits == commits
+    assert calls.reported == [(offset, True) for offset in commits]
 
 
 def test_deliv_5_offset_monotone_only_a_reset_lowers_an_offset_and_is_sent_until_confirmed() -> None:
@@ -223,6 +224,29 @@ def test_a_store_that_fails_ends_no_consumer_and_gets_the_offsets_later() -> Non
         assert offsets.get(QUEUE) is None
 
     asyncio.run(main())
+
+
+def test_a_queue_that_is_released_while_resets_are_stored_is_left_out() -> None:
+    class Slow(FailingStore):
+        async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
+            await asyncio.sleep(1)
+            await super().save(offsets, reset=reset)
+
+    async def main() -> None:
+        store = Slow()
+        offsets = Offsets(store)
+        for queue in (QUEUE, OTHER):
+            await offsets.reset(queue, 3)
+        store.is_away = False
+        saving = asyncio.create_task(offsets.save())
+        await asyncio.sleep(0.5)
+        for queue in (QUEUE, OTHER):
+            await offsets.release(queue)
+        await saving
+        assert len(store.saved) == 1
+        assert store.saved[0] in [({queue: 3}, True) for queue in (QUEUE, OTHER)]
+
+    run_simulated(main())
 
 
 def test_where_a_queue_begins_is_stored_at_once_and_again_if_that_fails() -> None:
