@@ -633,11 +633,11 @@ def test_a_node_syncs_one_flush_at_a_time_and_reports_it_unless_entries_were_cut
         released = asyncio.Event()
         syncs: list[int] = []
 
-        async def offload(work: Callable[[], T]) -> T:
-            if getattr(work, "__name__", "") == "sync":
+        async def offload(function: Callable[[], T]) -> T:
+            if getattr(function, "__name__", "") == "sync":
                 syncs.append(node.ledger.end_index)
                 await released.wait()
-            return work()
+            return function()
 
         listener = _Listener()
         config = GroupConfig("g", "n0", ("n0",))
