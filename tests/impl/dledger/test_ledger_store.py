@@ -680,3 +680,25 @@ def test_a_message_that_no_queue_gets_has_queue_offset_0_and_takes_none() -> Non
         return result.queue_offset, record.decode(data).queue_offset, after.queue_offset
 
     assert play(scenario) == (0, 0, 1)
+
+
+def test_a_member_whose_old_segments_cannot_be_deleted_leaves_its_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> tuple[int, str, bool]:
+        store = await site.leading()
+        await store.put(_message("x"))
+        assert await store.clean() == 0
+        assert store.node.failure is None
+
+        def fail(_index: int) -> int:
+            raise OSError("the disk is broken")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store.node.ledger, "position_of", fail)
+            deleted = await store.clean()
+        failure = str(store.node.failure)
+        await store.stop()
+        return deleted, failure, store.leads
+
+    assert play(scenario) == (0, "the disk is broken", False)
