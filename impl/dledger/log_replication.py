@@ -128,6 +128,7 @@ class Leading:
             if not follower.is_awaited:
                 follower.resend_at = now + self._config.push_timeout_ms
             batch = self._batch(follower.next, read)
+            assert batch, f"an empty batch from {follower.next} on"
             follower.pushes.append(self._ask(peer, follower, PushType.APPEND, batch, now))
             follower.next += len(batch)
         is_idle = not follower.is_awaited and now >= follower.idle_since + self._config.commit_idle_ms
@@ -217,7 +218,7 @@ class Leading:
             self._lacks(response.local_id, follower)
             return
         back = min(request.pre_log_index, response.end_index + 1)
-        if 0 <= response.x_index < request.pre_log_index:
+        if response.x_index >= 0:
             back = min(back, max(response.x_index, follower.watermark + 1))
         self._compare_from(follower, max(0, back))
 

@@ -48,7 +48,7 @@ class Scrub:
         self._damage = damage
         self._offload = offload
         self._left: list[QueueKey] = []
-        self._offset = 0
+        self._offset: int
         """Where the pass continues in the last queue of `_left`."""
         self._bytes_free = 0
 

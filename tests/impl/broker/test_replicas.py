@@ -257,3 +257,9 @@ def test_a_master_prepares_nothing() -> None:
     replicas, _ = _replicas(Role.ASYNC_MASTER)
     replicas.prepare_with(cast(MetadataSync, None))
     assert replicas.client is None
+
+
+def test_a_master_follows_no_reported_master() -> None:
+    replicas, _ = _replicas(Role.ASYNC_MASTER)
+    replicas.learned(RegisterBrokerResponse("10.0.0.1:10912", "10.0.0.1:10911"))
+    assert (replicas.master, replicas.client) == (Address("10.0.0.1", 10911), None)

@@ -318,6 +318,7 @@ def test_a_second_transfer_is_refused_because_the_first_may_still_succeed() -> N
         (ResponseCode.TAKE_LEADERSHIP_FAILED, 0, True),
         (ResponseCode.TAKE_LEADERSHIP_FAILED, 1, False),
         (ResponseCode.SUCCESS, 1, False),
+        (ResponseCode.SUCCESS, 0, False),
     ],
 )
 def test_a_transfer_ends_if_the_member_refuses_in_the_same_term(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from mqproof.impl.dledger import ledger_store
@@ -15,7 +16,7 @@ from mqproof.impl.dledger.ledger_log import LedgerLog, stored_in
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL, Entry
 from mqproof.impl.dledger.state import Role
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, Message
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
@@ -74,7 +75,8 @@ def play(scenario: Callable[[Site], Awaitable[T]], members: tuple[str, ...] = ("
     loop = SimulatedLoop()
 
     async def main() -> T:
-        return await scenario(Site(loop, members))
+        async with asyncio.timeout(600):
+            return await scenario(Site(loop, members))
 
     return run_simulated(main(), loop)
 
@@ -663,3 +665,40 @@ def test_a_result_says_where_the_message_is() -> None:
     assert record.decode(data).message.body == b"hello"
     assert result.stored_bytes == len(data)
     assert result.message_id.endswith(f"{result.commit_offset:016X}")
+
+
+def test_a_message_that_no_queue_gets_has_queue_offset_0_and_takes_none() -> None:
+    async def scenario(site: Site) -> tuple[int, int, int]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        half = msgspec.structs.replace(_message("half"), sys_flag=SYS_TRANSACTION_PREPARED)
+        result = await store.put(half)
+        data = store.record_at(result.commit_offset)
+        assert data is not None
+        after = await store.put(_message("second"))
+        await store.stop()
+        return result.queue_offset, record.decode(data).queue_offset, after.queue_offset
+
+    assert play(scenario) == (0, 0, 1)
+
+
+def test_a_member_whose_old_segments_cannot_be_deleted_leaves_its_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(site: Site) -> tuple[int, str, bool]:
+        store = await site.leading()
+        await store.put(_message("x"))
+        assert await store.clean() == 0
+        assert store.node.failure is None
+
+        def fail(_index: int) -> int:
+            raise OSError("the disk is broken")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store.node.ledger, "position_of", fail)
+            deleted = await store.clean()
+        failure = str(store.node.failure)
+        await store.stop()
+        return deleted, failure, store.leads
+
+    assert play(scenario) == (0, "the disk is broken", False)

@@ -348,6 +348,28 @@ def test_a_follower_that_denies_the_beginning_of_the_log_gets_it_again() -> None
     assert (again.type, again.pre_log_index) == (PushType.APPEND, -1)
 
 
+@pytest.mark.parametrize(("begin", "compared"), [(0, 0), (1, 1), (2, 2)])
+def test_the_first_entry_that_exists_is_the_first_one_to_compare(begin: int, compared: int) -> None:
+    core = Core(CONFIG, Ballot(1, None), Terms((1,) * 5, begin=begin), Random(1), 0.0)
+    core.state.become_candidate(1, Reason.SILENCE)
+    core.state.become_leader()
+    _pushes(core, 2000.0)
+    follower = core._leading._followers["n1"]
+    follower.next, follower.is_comparing, follower.comparing = 1, True, None
+    (push,) = _pushes(core, 2000.0)
+    assert (push.type, push.pre_log_index) == (PushType.COMPARE, compared)
+
+
+def test_a_follower_that_has_not_answered_a_push_gets_no_committed_index() -> None:
+    core = _leading(replace(CONFIG, push_timeout_ms=5000))
+    (push,) = _pushes(core, 2001.0)
+    core.flushed(0)
+    _pushed(core, push, 2010.0, index=0)
+    core.append(b"x", 2500.0)
+    assert [each.type for each in _pushes(core, 2500.0)] == [PushType.APPEND]
+    assert _pushes(core, 4000.0) == []
+
+
 # Transfers of the leadership.
 
 

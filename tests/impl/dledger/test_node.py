@@ -5,6 +5,7 @@ the core with remoting frames, in simulation and once on real sockets and files.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ import pytest
 
 from mqproof.impl.dledger import node as node_module
 from mqproof.impl.dledger import wire
-from mqproof.impl.dledger.changes import Lacks, Refused
+from mqproof.impl.dledger.changes import Change, Lacks, Refused
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import LedgerConfig
@@ -220,9 +221,13 @@ def test_a_leader_whose_successor_does_not_take_over_continues() -> None:
         leader = await site.leader()
         to = next(name for name in NAMES if name != leader.config.self_id)
         await site.stop(to)
+        await asyncio.sleep(0.1)  # the leader notices that the connection is closed
+        term, began_s = leader.member.core.state.term, asyncio.get_running_loop().time()
         code = await leader.transfer_leadership(to)
+        assert asyncio.get_running_loop().time() - began_s < 1, "no member listens there"
         await site.append(b"two")
         assert leader.leads
+        assert leader.member.core.state.term == term
         return code, _bodies(leader)
 
     assert _play(scenario) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
@@ -605,3 +610,56 @@ def test_an_unexpected_error_ends_a_node(monkeypatch: pytest.MonkeyPatch) -> Non
         return repr(leader.failure), leader.leads, leader._runtime.supervisor.failures
 
     assert _play(scenario) == ("KeyError('unexpected')", False, 1)
+
+
+class _Listener:
+    """Records the positions up to which a node says that its ledger is durable."""
+
+    def __init__(self) -> None:
+        self.durable: list[int] = []
+
+    def changed(self, _change: Change) -> None: ...
+    def failed(self, _reason: str) -> None: ...
+    def flushed(self, end_pos: int) -> None:
+        self.durable.append(end_pos)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_node_syncs_one_flush_at_a_time_and_reports_it_unless_entries_were_cut(is_cut: bool) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[int, list[int], list[int]]:
+        runtime = simulated(loop, SimulatedNetwork(), 1, SimulatedDisk())
+        released = asyncio.Event()
+        syncs: list[int] = []
+
+        async def offload(function: Callable[[], T]) -> T:
+            if getattr(function, "__name__", "") == "sync":
+                syncs.append(node.ledger.end_index)
+                await released.wait()
+            return function()
+
+        listener = _Listener()
+        config = GroupConfig("g", "n0", ("n0",))
+        address = {"n0": Address("10.0.0.1", 40_911)}
+        node = Node(
+            config, address, "/store", replace(runtime, offload=offload), None, SMALL, listener=listener
+        )
+        await node.start()
+        while not syncs:
+            await asyncio.sleep(0.1)
+        for _ in range(3):
+            node.take([b"x"], lambda _: None)
+            await asyncio.sleep(0.1)
+        assert (syncs, listener.durable) == ([0], [])
+        end_pos = node.ledger.end_of(0)
+        if is_cut:
+            node.ledger.cut(2)
+        released.set()
+        await asyncio.sleep(0.1)
+        await node.stop()
+        return end_pos, syncs, listener.durable
+
+    end_pos, syncs, durable = run_simulated(main(), loop)
+    assert syncs[:2] == [0, 2 if is_cut else 3]
+    assert (durable[0] == end_pos) is not is_cut

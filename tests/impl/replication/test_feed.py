@@ -195,3 +195,12 @@ def test_a_proof_beyond_the_end_is_refused_as_a_position() -> None:
     feed = Feed(log, acks, LogCheck.COMPARED, proved=True)
     feed.received(write_proved_position(0, 0))
     assert acks.slaves == 1, "an empty log needs no proof"
+
+
+def test_the_position_of_a_slave_never_decreases() -> None:
+    feed, _, acks = _feed()
+    feed.received(write_position(1200))
+    _frames(feed)
+    for position in (1400, 1300):
+        feed.received(write_position(position))
+    assert acks.positions() == (1400,)

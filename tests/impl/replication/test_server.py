@@ -463,3 +463,17 @@ def test_several_reasons_to_send_are_one_send_at_the_end_of_the_turn() -> None:
         return sends
 
     assert play(scenario) == [0]
+
+
+def test_a_slave_receives_the_rest_in_its_next_turn() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> int:
+        slave = await connect()
+        (sender,) = server._senders
+        sender._feed.received(write_position(0))
+        frames = iter([write_transfer(Transfer(0, bytes(100 << 10)))] * 7)
+        sender._feed.next_frame = lambda: next(frames, b"")  # type: ignore[method-assign]
+        sender.wake()
+        await asyncio.sleep(1)
+        return len(slave.transfers())
+
+    assert play(scenario) == 7

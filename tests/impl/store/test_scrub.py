@@ -41,6 +41,7 @@ def _passes(scrub: Scrub, count: int = 1) -> int:
     while scrub.passes < count:
         result_of(scrub.step())
         steps += 1
+        assert steps < 10_000, "the pass does not end"
     return steps
 
 
