@@ -15,7 +15,7 @@ from mqproof.impl.broker.requests import administrative_events
 from mqproof.impl.broker.requests.offset_commits import commit_offset
 from mqproof.impl.broker.state import queue_locks
 from mqproof.impl.broker.state.offsets import OffsetTable
-from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.batch import split_batch
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_MASK
@@ -50,7 +50,7 @@ def _one_too_early(services: Any, topic: str, queue_id: int, timestamp_ms: int) 
 
 
 def _any_number(body: bytes, _: int) -> Any:
-    return decode_batch(body, 1 << 30)
+    return split_batch(body, 1 << 30)
 
 
 def _at_once_if_committed(message: Any, levels_ms: Any) -> Any:
@@ -170,7 +170,7 @@ MUTANTS: Final = by_name(
         f"{_PROCESSORS}.queries:_first_since", _one_too_early,
     ),
     _mutant(
-        "batch-of-any-number", "a batch may have any number of messages", f"{_PROCESSORS}.send:decode_batch",
+        "batch-of-any-number", "a batch may have any number of messages", f"{_PROCESSORS}.send:split_batch",
         _any_number,
     ),
     _mutant(

@@ -34,6 +34,8 @@ class SendGate:
         self._tickets = itertools.count()
         self._now_s = now_s
         self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: start time and size; oldest first
+        self._none_before_s = 0.0
+        """No send in progress started before this time."""
         self.took = [0] * (len(TOOK_MS) + 1)
         """The number of sends in each interval of TOOK_MS; the last entry counts those that took longer."""
         self.took_ms_max = 0
@@ -83,10 +85,12 @@ class SendGate:
         self._bytes -= size
         took_ms = int((self._now_s() - since_s) * 1000)
         self.took[bisect_left(TOOK_MS, took_ms)] += 1
-        self.took_ms_max = max(took_ms, self.took_ms_max)
+        if took_ms > self.took_ms_max:
+            self.took_ms_max = took_ms
 
     def _require_room(self, size: int, now: float) -> None:
         if not self._waiting:
+            self._none_before_s = now
             return
         if len(self._waiting) >= self._count_max or self._bytes + size > self._bytes_max:
             self.refused_full += 1
@@ -95,8 +99,10 @@ class SendGate:
                 f"[OVERLOAD]system busy, start flow control for a while: {len(self._waiting)} sends of"
                 f" {self._bytes} bytes wait",
             )
-        since_s, _ = next(iter(self._waiting.values()))
-        waited_s = now - since_s
+        if now - self._none_before_s <= self._busy_s:
+            return
+        self._none_before_s, _ = next(iter(self._waiting.values()))
+        waited_s = now - self._none_before_s
         if waited_s > self._busy_s:
             self.refused_slow += 1
             raise RefusedError(

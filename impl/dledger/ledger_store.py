@@ -29,7 +29,7 @@ from mqproof.impl.store.appender import encode
 from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.dispatch import appended_record, emit_append, takes_queue_offset
+from mqproof.impl.store.dispatch import appended_record, emit_append, run_of, takes_queue_offset
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import DISTRUST, read_checkpoint
@@ -333,7 +333,7 @@ class LedgerStore(Store):
         self._ledger_log.advance(entry, stored)
         if stored is not None:
             appended = appended_record(stored, self.config.delay_levels_ms)
-            self._dispatcher.add([appended])
+            self._dispatcher.add(run_of(appended))
             if self._events is not None:
                 emit_append(self._events, appended)
 

@@ -36,12 +36,17 @@ def encode_batch(parts: Iterable[Part]) -> bytes:
 
 
 def decode_batch(data: bytes, count_max: int) -> list[Part]:
-    """Decode the messages of a batch.
+    """Decode the messages of a batch. Raises ValueError as `split_batch`."""
+    return [Part(body, decode_properties(text), flag) for body, text, flag in split_batch(data, count_max)]
+
+
+def split_batch(data: bytes, count_max: int) -> list[tuple[bytes, str, int]]:
+    """Return the body, the encoded properties and the flag of each message of a batch.
 
     Raises:
         ValueError: there are none, there are more than `count_max`, or the bytes are not a batch.
     """
-    parts: list[Part] = []
+    parts: list[tuple[bytes, str, int]] = []
     at, end = 0, len(data)
     try:
         while at < end:
@@ -57,8 +62,7 @@ def decode_batch(data: bytes, count_max: int) -> list[Part]:
                 raise ValueError(
                     f"the batch's message at byte {at} has {part_end - at} bytes, its size says {size}"
                 )
-            properties = decode_properties(data[properties_at:part_end].decode())
-            parts.append(Part(data[body_at:body_end], properties, flag))
+            parts.append((data[body_at:body_end], data[properties_at:part_end].decode(), flag))
             at = part_end
     except (struct.error, UnicodeDecodeError):
         raise ValueError(f"the batch has no whole message at byte {at}") from None

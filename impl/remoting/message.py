@@ -4,12 +4,12 @@ Sources: docs/reference/protocol/messages.md, "Properties", "Message identifiers
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
 from operator import mul
-from typing import Final
+from typing import Final, overload
 
 import msgspec
 
@@ -89,8 +89,42 @@ class Message(msgspec.Struct, frozen=True):
         return microseconds if -(1 << 63) <= microseconds < 1 << 63 else None
 
 
-class Batch(list[Message]):
-    """Messages that differ in their bodies, properties and flags only."""
+class Batch(Sequence[Message]):
+    """Messages that differ in their bodies, properties and flags only, with a list for each of these.
+
+    A message is created when it is read: the store needs only the lists.
+    """
+
+    __slots__ = ("bodies", "common", "flags", "pairs")
+
+    def __init__(
+        self, common: Message, bodies: list[bytes], pairs: list[dict[str, str]], flags: list[int]
+    ) -> None:
+        """`pairs` has the properties of each message as `decode_pairs` returns them."""
+        self.common = common
+        self.bodies = bodies
+        self.pairs = pairs
+        self.flags = flags
+
+    def values(self, name: str) -> list[str | None]:
+        """Return the value of a property in each message; None where it is absent."""
+        begin = len(name) + len(NAME_END)
+        return [pair[begin:] if (pair := pairs.get(name)) else None for pairs in self.pairs]
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    @overload
+    def __getitem__(self, at: int) -> Message: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Message]: ...
+    def __getitem__(self, at: int | slice) -> Message | list[Message]:
+        if isinstance(at, slice):
+            return [self[number] for number in range(*at.indices(len(self)))]
+        properties = decode_properties(VALUE_END.join(self.pairs[at].values()))
+        return msgspec.structs.replace(
+            self.common, body=self.bodies[at], properties=properties, flag=self.flags[at]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +157,21 @@ def encode_properties(properties: Mapping[str, str]) -> str:
     Raises:
         ValueError: a name or value contains one of the two separators.
     """
-    text = VALUE_END.join([NAME_END.join(pair) for pair in properties.items()])
+    text = VALUE_END.join(map(NAME_END.join, properties.items()))
     if not _is_separated(text, len(properties), 1 if properties else 0):
         raise ValueError(f"a property holds 0x01 or 0x02: {dict(properties)!r}")
     return text
 
 
-def encode_all_properties(each: Sequence[Mapping[str, str]]) -> list[str]:
-    """Encode the properties of several messages, like `encode_properties`. All are checked together."""
-    texts = [VALUE_END.join(map(NAME_END.join, properties.items())) for properties in each]
+def join_pairs(each: Sequence[Mapping[str, str]]) -> list[str]:
+    """Encode the properties of several messages, like `encode_properties`, from their pairs.
+
+    All are checked together.
+    """
+    texts = [VALUE_END.join(pairs.values()) for pairs in each]
     if _is_separated("".join(texts), sum(map(len, each)), sum(map(bool, each))):
         return texts
-    return [encode_properties(properties) for properties in each]  # raises for the first wrong one
+    return [encode_properties(decode_properties(text)) for text in texts]  # raises for the first wrong one
 
 
 def _is_separated(text: str, pairs: int, texts: int) -> bool:
@@ -153,6 +190,16 @@ def decode_properties(text: str) -> dict[str, str]:
         if name and value:
             properties[name] = value
     return properties
+
+
+def decode_pairs(text: str) -> dict[str, str]:
+    """Return the same properties by name, each still encoded with its name before the value."""
+    pairs = {}
+    for pair in text.split(VALUE_END):
+        name, _, value = pair.partition(NAME_END)
+        if name and value:
+            pairs[name] = pair
+    return pairs
 
 
 _POWERS_OF_31: Final = [pow(31, exponent, 1 << 32) for exponent in range(256)]
@@ -193,17 +240,12 @@ def decode_address(data: bytes) -> Address:
 
 def offset_message_id(store_host: Address, commit_offset: int) -> str:
     """Return the broker's identifier of a record: upper-case hex of host, port and commit log offset."""
-    return offset_message_ids(store_host, (commit_offset,))[0]
-
-
-def offset_message_ids(store_host: Address, commit_offsets: Iterable[int]) -> list[str]:
-    """Return the broker's identifiers of several records."""
-    begin = _address_digits(store_host)
-    return [f"{begin}{commit_offset:016X}" for commit_offset in commit_offsets]
+    return f"{address_digits(store_host)}{commit_offset:016X}"
 
 
 @lru_cache(maxsize=4096)
-def _address_digits(address: Address) -> str:
+def address_digits(address: Address) -> str:
+    """Return the part of a record's identifier before the digits of its commit log offset."""
     return encode_address(address).hex().upper()
 
 

@@ -6,18 +6,38 @@ There are two steps, so that many messages cost one write: `stage` assigns a pos
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
-from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Batch, Message, offset_message_id, tags_code
+from msgspec.structs import replace
+
+from mqproof.impl.remoting.message import (
+    KEYS,
+    TAGS,
+    UNIQUE_KEY,
+    Batch,
+    Message,
+    offset_message_id,
+    tags_code,
+)
 from mqproof.impl.runtime.clock import Clock, now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
-from mqproof.impl.store.dispatch import Appended, Dispatcher, emit_append, index_keys, takes_queue_offset
+from mqproof.impl.store.dispatch import (
+    Appended,
+    Dispatcher,
+    Run,
+    emit_append,
+    index_keys,
+    keys_among,
+    takes_queue_offset,
+)
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.batch_records import BatchRecords
 from mqproof.impl.store.files.commit_log import CommitLog
-from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey
+from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey, pack_unit
 
 _place: Final = attrgetter("topic", "queue_id", "store_host")
 
@@ -42,52 +62,71 @@ class Appender:
         self._queue_offsets: dict[QueueKey, int] = {}
         """The next offset of each queue that this process has appended to."""
 
-    def stage(self, messages: Sequence[Message], config: StoreConfig) -> list[Appended]:
+    def stage(self, messages: Sequence[Message], config: StoreConfig) -> Run:
         """Assign positions and queue offsets to messages of one queue; they go into one segment.
 
         Raises:
             ValueError: a message cannot be stored; nothing happened.
             OSError: the disk failed; nothing that was staged will be written.
         """
-        topic, queue_id = key = messages[0].topic, messages[0].queue_id
-        bytes_max = self._log.record_bytes_max
-        drafts = encode(messages, config.message_bytes_max, bytes_max)
-        queued = takes_queue_offset(messages[0].sys_flag)
+        first = messages[0]
+        queued = takes_queue_offset(first.sys_flag)
         if len(messages) > 1:
             assert queued, "a transaction cannot be part of a batch"
-        queue_offset = self.next_queue_offset(topic, queue_id) if queued else 0
-        commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
+        queue_offset = self.next_queue_offset(first.topic, first.queue_id) if queued else 0
+        if type(messages) is Batch:
+            run = self._batch(messages, queue_offset, config)
+        else:
+            run = self._each(messages, queue_offset, config)
         if queued:
-            self._queue_offsets[key] = queue_offset + len(drafts)
+            self._queue_offsets[run.topic, run.queue_id] = queue_offset + len(run.offsets)
         self._emit_appends()  # a full segment may have been written
-        stored_ms = self._log.staged_timestamp_ms
-        staged = []
-        levels_ms = config.delay_levels_ms if topic == SCHEDULE_TOPIC else ()
-        for message, draft in zip(messages, drafts, strict=True):
-            size, properties = len(draft), message.properties
-            tags = properties.get(TAGS, "")
-            staged.append(
-                Appended(
-                    topic,
-                    queue_id,
-                    queue_offset,
-                    commit_offset,
-                    size,
-                    unit_code(message, stored_ms, levels_ms) if levels_ms else tags_code(tags),
-                    stored_ms,
-                    properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
-                    queued,
-                    index_keys(message),
-                    tags,
-                    properties if self._events is not None else {},
-                )
-            )
-            queue_offset += 1
-            commit_offset += size
-        self._dispatcher.add(staged)
         if self._events is not None:
-            self._unlogged += staged
-        return staged
+            described = described_records(messages, run)
+            run = replace(run, message_ids=[one.message_id for one in described])
+            self._unlogged += described
+        self._dispatcher.add(run)
+        return run
+
+    def _each(self, messages: Sequence[Message], queue_offset: int, config: StoreConfig) -> Run:
+        """Stage messages that are encoded one by one, and mostly a single one."""
+        first = messages[0]
+        drafts = encode(messages, config.message_bytes_max, self._log.record_bytes_max)
+        begin = self._log.stage(drafts, queue_offset, now_ms(self._clock))
+        stored_ms = self._log.staged_timestamp_ms
+        levels_ms = config.delay_levels_ms if first.topic == SCHEDULE_TOPIC else ()
+        if len(messages) == 1:  # as all but those of tests
+            size = len(drafts[0])
+            code = (
+                unit_code(first, stored_ms, levels_ms) if levels_ms else tags_code(first.properties.get(TAGS))
+            )
+            return Run(
+                first.topic,
+                first.queue_id,
+                queue_offset,
+                takes_queue_offset(first.sys_flag),
+                stored_ms,
+                begin + size,
+                (begin,),
+                (size,),
+                (code,),
+                pack_unit(begin, size, code),
+                (index_keys(first),),
+            )
+        codes = [unit_code(message, stored_ms, levels_ms) for message in messages]
+        return _run(
+            first, queue_offset, stored_ms, begin, [*map(len, drafts)], codes, [*map(index_keys, messages)]
+        )
+
+    def _batch(self, batch: Batch, queue_offset: int, config: StoreConfig) -> Run:
+        """Stage the messages of a batch, which are encoded together."""
+        _check(max(map(len, batch.bodies)), config.message_bytes_max, batch.common.queue_id)
+        records = BatchRecords(batch)
+        begin = self._log.stage_batch(records, queue_offset, now_ms(self._clock))
+        stored_ms = self._log.staged_timestamp_ms
+        codes = [*map(tags_code, batch.values(TAGS))]
+        keys = [*map(keys_among, batch.values(UNIQUE_KEY), batch.values(KEYS))]
+        return _run(batch.common, queue_offset, stored_ms, begin, records.sizes, codes, keys)
 
     def write(self) -> None:
         """Write the staged records to the end of the log in the page cache, with a single write.
@@ -127,22 +166,63 @@ class Appender:
             emit_append(self._events, self._unlogged.popleft())
 
 
+def _run(
+    common: Message,
+    queue_offset: int,
+    stored_ms: int,
+    begin: int,
+    sizes: list[int],
+    codes: list[int],
+    keys: list[tuple[str, ...]],
+) -> Run:
+    *offsets, end = accumulate(sizes, initial=begin)
+    units = b"".join(map(pack_unit, offsets, sizes, codes))
+    topic, queue_id = common.topic, common.queue_id
+    return Run(topic, queue_id, queue_offset, True, stored_ms, end, offsets, sizes, codes, units, keys)
+
+
+def described_records(messages: Sequence[Message], run: Run) -> list[Appended]:
+    """Return the description of each record of a run."""
+    described = []
+    columns = zip(messages, run.offsets, run.sizes, run.codes, run.keys, strict=True)
+    for number, (message, commit_offset, size, code, keys) in enumerate(columns):
+        properties = message.properties
+        described.append(
+            Appended(
+                run.topic,
+                run.queue_id,
+                run.queue_offset + number,
+                commit_offset,
+                size,
+                code,
+                run.store_timestamp_ms,
+                properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
+                run.queued,
+                tuple(keys),
+                properties.get(TAGS, ""),
+                properties,
+            )
+        )
+    return described
+
+
 def encode(messages: Sequence[Message], body_bytes_max: int, record_bytes_max: int) -> list[bytearray]:
     """Return the records of messages of one queue without their positions.
 
     Raises ValueError when one of them cannot be stored.
     """
     for message in messages:
-        if len(message.body) > body_bytes_max:
-            raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
-    if messages[0].queue_id < 0:
-        raise ValueError(f"queue id is {messages[0].queue_id}, 0 or more expected")
-    if isinstance(messages, Batch):
-        drafts = record.encode_batch(messages)
-    else:
-        assert len(messages) == 1 or len(set(map(_place, messages))) == 1, "one queue and one host expected"
-        drafts = [record.encode(message) for message in messages]
+        _check(len(message.body), body_bytes_max, message.queue_id)
+    assert len(messages) == 1 or len(set(map(_place, messages))) == 1, "one queue and one host expected"
+    drafts = list(map(record.encode, messages))
     for draft in drafts:
         if len(draft) > record_bytes_max:
             raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")
     return drafts
+
+
+def _check(body_bytes: int, body_bytes_max: int, queue_id: int) -> None:
+    if body_bytes > body_bytes_max:
+        raise ValueError(f"body has {body_bytes} bytes, at most {body_bytes_max} expected")
+    if queue_id < 0:
+        raise ValueError(f"queue id is {queue_id}, 0 or more expected")

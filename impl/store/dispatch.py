@@ -20,7 +20,7 @@ from mqproof.impl.remoting.message import (
 )
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
-from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey, Unit
+from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey, Unit, pack_unit
 from mqproof.impl.store.files.index import Index
 from mqproof.spec.events import Kind
 
@@ -55,6 +55,48 @@ class Appended(msgspec.Struct, frozen=True):
         return self.commit_offset + self.size
 
 
+class Run(msgspec.Struct, frozen=True):
+    """Records of one queue that follow each other in the log: what their dispatch needs, in lists."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    """The queue offset of the first record."""
+    queued: bool
+    store_timestamp_ms: int
+    end: int
+    """The commit offset after the last record."""
+    offsets: Sequence[int]
+    """The commit offset of each record."""
+    sizes: Sequence[int]
+    codes: Sequence[int]
+    """The third field of each queue entry, as in Appended."""
+    units: bytes
+    """The queue entries, one after the other."""
+    keys: Sequence[Sequence[str]]
+    """The keys of each record in the index."""
+    message_ids: Sequence[str] = ()
+    """The identifiers of the messages, for an event log."""
+
+
+def run_of(appended: Appended) -> Run:
+    """Return a run of one record."""
+    return Run(
+        appended.topic,
+        appended.queue_id,
+        appended.queue_offset,
+        appended.queued,
+        appended.store_timestamp_ms,
+        appended.end,
+        (appended.commit_offset,),
+        (appended.size,),
+        (appended.tags_code,),
+        pack_unit(appended.commit_offset, appended.size, appended.tags_code),
+        (appended.keys,),
+        (appended.message_id,),
+    )
+
+
 def takes_queue_offset(sys_flag: int) -> bool:
     """Return whether a record takes a queue offset; prepared and rolled-back transactions do not."""
     return sys_flag & SYS_TRANSACTION_MASK not in (SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK)
@@ -64,7 +106,11 @@ def index_keys(message: Message) -> tuple[str, ...]:
     """Return the unique key and the words of KEYS; a rolled-back transaction has no keys."""
     if message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_ROLLBACK:
         return ()
-    unique, words = message.properties.get(UNIQUE_KEY), message.properties.get(KEYS)
+    return keys_among(message.properties.get(UNIQUE_KEY), message.properties.get(KEYS))
+
+
+def keys_among(unique: str | None, words: str | None) -> tuple[str, ...]:
+    """Return the unique key and the words of KEYS."""
     if not words:  # as most messages
         return (unique,) if unique else ()
     return tuple(key for key in (unique, *words.split(" ")) if key)
@@ -123,23 +169,23 @@ class Dispatcher:
         self._queues = queues
         self._index = index
         self._events = events
-        self._waiting: list[Appended] = []
+        self._waiting: list[Run] = []
 
-    def add(self, appended: Sequence[Appended]) -> None:
+    def add(self, run: Run) -> None:
         """Let records wait that follow those that wait already."""
-        self._waiting += appended
+        self._waiting.append(run)
 
     def forget(self, topic: str, before: int) -> None:
         """Drop the waiting queue entries of a deleted topic whose records are before that commit offset."""
         self._waiting = [
             msgspec.structs.replace(one, queued=False)
-            if one.topic == topic and one.commit_offset < before
+            if one.topic == topic and one.offsets[0] < before
             else one
             for one in self._waiting
         ]
 
     def run(self, limit: int, on_arrival: Arrival | None = None) -> int:
-        """Dispatch the records that end at or before the commit offset `limit`; return how many.
+        """Dispatch the runs that end at or before the commit offset `limit`; return the number of records.
 
         Each queue is written once. `on_arrival` is called for each record that became readable.
 
@@ -153,34 +199,29 @@ class Dispatcher:
             ready = list(takewhile(lambda one: one.end <= limit, ready))
             if not ready:
                 return 0
-        by_queue: dict[QueueKey, list[Appended]] = {}
-        for appended in ready:
-            if appended.queued:
-                key = appended.topic, appended.queue_id
-                entries = by_queue.get(key)
-                if entries is None or appended.queue_offset == 0:
-                    by_queue[key] = entries = []  # with offset 0, a master's topic was deleted and recreated
-                entries.append(appended)
+        by_queue: dict[QueueKey, list[Run]] = {}
+        for run in ready:
+            if run.queued:
+                key = run.topic, run.queue_id
+                runs = by_queue.get(key)
+                if runs is None or run.queue_offset == 0:
+                    by_queue[key] = runs = []  # with offset 0, a master's topic was deleted and recreated
+                runs.append(run)
         queues = {key: self._queues.find_or_make(*key) for key in by_queue}
-        for key, entries in by_queue.items():
-            if entries[0].queue_offset == 0 < queues[key].end:
+        for key, runs in by_queue.items():
+            if runs[0].queue_offset == 0 < queues[key].end:
                 queues[key].clear()
-            units = [(one.commit_offset, one.size, one.tags_code) for one in entries]
-            queues[key].write(entries[0].queue_offset, units)
+            queues[key].write_packed(runs[0].queue_offset, b"".join([run.units for run in runs]))
         self._index_all(ready)
-        for key, entries in by_queue.items():
-            queues[key].end = max(queues[key].end, entries[-1].queue_offset + 1)
+        for key, runs in by_queue.items():
+            queues[key].end = max(queues[key].end, runs[-1].queue_offset + len(runs[-1].offsets))
         self.position = ready[-1].end
         self.store_timestamp_ms = ready[-1].store_timestamp_ms
         self._waiting = self._waiting[len(ready) :]
-        for appended in ready if self._events or on_arrival else ():
-            if appended.queued:
-                self._emit(appended)
-                if on_arrival is not None:
-                    on_arrival(
-                        appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code
-                    )
-        return len(ready)
+        for run in ready:
+            if run.queued:
+                self._report(run, on_arrival)
+        return sum([len(run.offsets) for run in ready])
 
     def dispatch(self, appended: Appended) -> bool:
         """Write the queue entry and the keys of one record; return whether that changed the queue."""
@@ -192,30 +233,43 @@ class Dispatcher:
 
     def index(self, appended: Appended) -> None:
         """Add the keys of one record to the index, if there is one."""
-        self._index_all((appended,))
+        self._index_all((run_of(appended),))
 
-    def _index_all(self, ready: Sequence[Appended]) -> None:
+    def _index_all(self, ready: Sequence[Run]) -> None:
         if self._index is not None:
-            records = [(one.topic, one.keys, one.commit_offset, one.store_timestamp_ms) for one in ready]
+            records = [
+                (run.topic, keys, commit_offset, run.store_timestamp_ms)
+                for run in ready
+                for commit_offset, keys in zip(run.offsets, run.keys, strict=True)
+            ]
             self._index.add(records, ready[-1].end)
+
+    def _report(self, run: Run, on_arrival: Arrival | None) -> None:
+        """Report the records of a run, which became readable."""
+        if self._events is not None:
+            for number, (commit_offset, message_id) in enumerate(
+                zip(run.offsets, run.message_ids, strict=True)
+            ):
+                self._events.emit(
+                    Kind.DISPATCH,
+                    msg_id=message_id,
+                    topic=run.topic,
+                    queue_id=run.queue_id,
+                    queue_offset=run.queue_offset + number,
+                    commit_offset=commit_offset,
+                )
+        if on_arrival is not None:
+            offset_next = run.queue_offset
+            for tags_code in run.codes:
+                offset_next += 1
+                on_arrival(run.topic, run.queue_id, offset_next, tags_code)
 
     def _write(self, appended: Appended) -> bool:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
         changed = queue.put(appended.queue_offset, queue_unit(appended))
         if changed:
-            self._emit(appended)
+            self._report(run_of(appended), None)
         return changed
-
-    def _emit(self, appended: Appended) -> None:
-        if self._events is not None:
-            self._events.emit(
-                Kind.DISPATCH,
-                msg_id=appended.message_id,
-                topic=appended.topic,
-                queue_id=appended.queue_id,
-                queue_offset=appended.queue_offset,
-                commit_offset=appended.commit_offset,
-            )
 
 
 def queue_unit(appended: Appended) -> Unit:

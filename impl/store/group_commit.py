@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from mqproof.impl.remoting.message import Address, offset_message_ids
-from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.remoting.message import Address, address_digits
+from mqproof.impl.store.dispatch import Run
 from mqproof.impl.store.results import PutResult, PutStatus
 
 Done = Callable[[list[PutResult]], None]
@@ -19,7 +19,7 @@ Done = Callable[[list[PutResult]], None]
 class Put(msgspec.Struct, frozen=True):
     """Messages that were staged together, and the callback that receives their status."""
 
-    appended: list[Appended]
+    run: Run
     store_host: Address
     wait: bool
     """Whether to wait for the flush and for slaves."""
@@ -29,13 +29,14 @@ class Put(msgspec.Struct, frozen=True):
 def answer(puts: list[Put], status: PutStatus, reason: str) -> None:
     """Report this status to each put."""
     for put in puts:
-        put.done(results(put.appended, put.store_host, status, reason))
+        put.done(results(put.run, put.store_host, status, reason))
 
 
-def results(appended: list[Appended], store_host: Address, status: PutStatus, reason: str) -> list[PutResult]:
+def results(run: Run, store_host: Address, status: PutStatus, reason: str) -> list[PutResult]:
     """Return the results of messages that are in the log, whatever the status says about durability."""
-    ids = offset_message_ids(store_host, [one.commit_offset for one in appended])
-    return [
-        PutResult(status, one.queue_offset, one.commit_offset, message_id, reason, one.size)
-        for one, message_id in zip(appended, ids, strict=True)
-    ]
+    host, queue_offset, found = address_digits(store_host), run.queue_offset, []
+    for commit_offset, size in zip(run.offsets, run.sizes, strict=True):
+        message_id = f"{host}{commit_offset:016X}"
+        found.append(PutResult(status, queue_offset, commit_offset, message_id, reason, size))
+        queue_offset += 1
+    return found

@@ -14,11 +14,11 @@ from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import group_commit, results
-from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.appender import Appender, described_records
 from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import FlushMode, StoreConfig
-from mqproof.impl.store.dispatch import Appended, appended_record, emit_append
+from mqproof.impl.store.dispatch import Appended, Run, appended_record, emit_append, run_of
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import QueueGapError
@@ -133,12 +133,12 @@ class MessageStore(Store):
 
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
         """Store messages of one queue, one after the other, and wait; all have the same status."""
-        appended = self._try(messages, self.append_batch)
-        if isinstance(appended, PutResult):
-            return [appended] * len(messages)
+        run = self._try(messages, self._append)
+        if isinstance(run, PutResult):
+            return [run] * len(messages)
         self.dispatch()
-        status = await self._confirmed(appended[-1], wait)
-        return group_commit.results(appended, messages[0].store_host, status, self._reason(status))
+        status = await self._confirmed(run, wait)
+        return group_commit.results(run, messages[0].store_host, status, self._reason(status))
 
     def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
         """Store messages like `put_batch`, together with all puts of this turn of the event loop.
@@ -146,19 +146,19 @@ class MessageStore(Store):
         `done` is called when the status is known. If the messages are refused, it is called before this
         method returns.
         """
-        appended = self._try(messages, self._stage)
-        if isinstance(appended, PutResult):
-            done([appended] * len(messages))
+        run = self._try(messages, self._stage)
+        if isinstance(run, PutResult):
+            done([run] * len(messages))
             return
         if not self._turn:
             end = self._runtime.supervisor.guarded("write of messages", self._end_turn)
             asyncio.get_running_loop().call_soon(end)
-        self._turn.append(Put(appended, messages[0].store_host, wait, done))
+        self._turn.append(Put(run, messages[0].store_host, wait, done))
 
     def _try(
-        self, messages: Sequence[Message], append: Callable[[Sequence[Message]], list[Appended]]
-    ) -> list[Appended] | PutResult:
-        """Return the appended messages, or the result with the reason why they were not appended."""
+        self, messages: Sequence[Message], append: Callable[[Sequence[Message]], Run]
+    ) -> Run | PutResult:
+        """Return the appended records, or the result with the reason why they were not appended."""
         if refused := self._refused():
             return refused
         try:
@@ -181,7 +181,7 @@ class MessageStore(Store):
         if self.failure:
             refused = PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)
             for put in puts:
-                put.done([refused] * len(put.appended))
+                put.done([refused] * len(put.run.offsets))
             return
         self.dispatch()
         for wait in (True, False):
@@ -191,7 +191,7 @@ class MessageStore(Store):
 
     def _answer(self, puts: list[Put], wait: bool) -> None:
         """Answer puts of one turn when their status is known."""
-        last, supervisor = puts[-1].appended[-1], self._runtime.supervisor
+        last, supervisor = puts[-1].run, self._runtime.supervisor
         if wait and self.replicate:
             task = supervisor.run("answers to sends", self._answer_confirmed(puts, last))
             self._answering.add(task)
@@ -200,7 +200,7 @@ class MessageStore(Store):
             settled = supervisor.guarded("answers to sends", partial(self._answer_settled, puts))
             self.when_settled(last, wait, settled)
 
-    async def _answer_confirmed(self, puts: list[Put], last: Appended) -> None:
+    async def _answer_confirmed(self, puts: list[Put], last: Run) -> None:
         self._answer_settled(puts, await self._confirmed(last, wait=True))
 
     def _answer_settled(self, puts: list[Put], status: PutStatus) -> None:
@@ -210,7 +210,7 @@ class MessageStore(Store):
         """Return whether the status of a put is known as soon as it is written."""
         return self.config.flush_mode is FlushMode.ASYNC_FLUSH and not (wait and self.replicate)
 
-    async def _confirmed(self, last: Appended, wait: bool) -> PutStatus:
+    async def _confirmed(self, last: Run, wait: bool) -> PutStatus:
         """Wait for the flush and slaves as configured; return the status of all records up to this one."""
         # Called now, because whether there is a slave to wait for is decided when the record is appended.
         replicated = self.replicate(last.end) if wait and self.replicate else None
@@ -226,17 +226,17 @@ class MessageStore(Store):
         Raises:
             ValueError: the message cannot be stored; nothing was written. OSError: the disk failed.
         """
-        (appended,) = self.append_batch([message])
+        (appended,) = described_records([message], self._append([message]))
         return appended
 
-    def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
+    def _append(self, messages: Sequence[Message]) -> Run:
         """Append messages of one queue in one segment, like `append`, with a single write.
 
         If the process dies, all of them are written or none. A crash of the machine may keep a prefix.
         """
-        appended = self._stage(messages)
+        run = self._stage(messages)
         self._write()
-        return appended
+        return run
 
     def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
         """Write records of a master's log to the end of this one, in the page cache, and dispatch them.
@@ -254,7 +254,7 @@ class MessageStore(Store):
                     appended = msgspec.structs.replace(appended, queued=False)
                 if appended.queued and self._log.begin > 0:
                     self._begin_queue(appended)
-                self._dispatcher.add([appended])
+                self._dispatcher.add(run_of(appended))
                 if self._events is not None:
                     emit_append(self._events, appended)
             self._dispatcher.run(self.confirm_offset(), self.on_arrival)
@@ -325,7 +325,7 @@ class MessageStore(Store):
             raise
         self._checkpoint_writer.count_again()
 
-    async def settle(self, appended: Appended, wait: bool) -> PutStatus:
+    async def settle(self, appended: Appended | Run, wait: bool) -> PutStatus:
         """Return the status of a put; under SYNC_FLUSH, wait until the record is durable."""
         if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
             return PutStatus.PUT_OK
@@ -335,7 +335,7 @@ class MessageStore(Store):
         )
         return await settled
 
-    def when_settled(self, appended: Appended, wait: bool, call: Callable[[PutStatus], None]) -> None:
+    def when_settled(self, appended: Appended | Run, wait: bool, call: Callable[[PutStatus], None]) -> None:
         """Call the function with the status of a put; under SYNC_FLUSH, when the record is durable."""
         if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
             call(PutStatus.PUT_OK)
@@ -392,7 +392,7 @@ class MessageStore(Store):
         """Return the offset that the queue's next message gets."""
         return self._appender.next_queue_offset(topic, queue_id)
 
-    def _stage(self, messages: Sequence[Message]) -> list[Appended]:
+    def _stage(self, messages: Sequence[Message]) -> Run:
         return self._appender.stage(messages, self.config)
 
     def _write(self) -> None:

@@ -73,6 +73,7 @@ REVIEWED: Final = {
         ],
         OWN: ["not isinstance(change, Ballot)"],
     },
+    "dledger/log_replication": {OWN: ["batch"]},
     "dledger/state": {
         OWN: ["self.role is Role.CANDIDATE"],
         CHECKED: [

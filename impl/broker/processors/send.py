@@ -4,11 +4,10 @@ See docs/reference/protocol/sending.md, "Send requests" and "Batches"; docs/refe
 "Put statuses".
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from mqproof.impl.broker import half_messages, timed_messages
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
@@ -17,7 +16,7 @@ from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.topics import DEFAULT_TOPIC
 from mqproof.impl.broker.state.traffic import OTHERS
 from mqproof.impl.remoting import headers
-from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.batch import split_batch
 from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -26,6 +25,7 @@ from mqproof.impl.remoting.headers import HeaderError, SendRequest
 from mqproof.impl.remoting.later import Later
 from mqproof.impl.remoting.message import (
     DELAY,
+    NAME_END,
     RETRY_PREFIX,
     RETRY_TOPIC,
     SYS_MULTI_TAGS,
@@ -33,9 +33,11 @@ from mqproof.impl.remoting.message import (
     SYS_TRANSACTION_PREPARED,
     TIMER_REQUESTS,
     UNIQUE_KEY,
+    VALUE_END,
     WAIT,
     Batch,
     Message,
+    decode_pairs,
     decode_properties,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
@@ -142,7 +144,7 @@ def _answer(
     request: Command,
     target: _Target,
     first: Message,
-    reported: list[Message],
+    reported: Sequence[Message],
     wait: bool,
     results: list[PutResult],
 ) -> Command:
@@ -151,7 +153,8 @@ def _answer(
     if result.status not in STORED:
         services.statistics.failed_puts.add(len(results))
         return request.answer(code, tracing, remark=result.reason)
-    count, stored_bytes = len(results), sum([result.stored_bytes for result in results])
+    count = len(results)
+    stored_bytes = result.stored_bytes if count == 1 else sum([each.stored_bytes for each in results])
     services.statistics.put(target.topic.topic_name, count, len(request.body))
     traffic = services.statistics.traffic
     traffic.stored(first.topic, _message_type(first), count, stored_bytes)
@@ -240,7 +243,7 @@ def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:
 
 def _messages(
     services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
-) -> tuple[list[Message], bool]:
+) -> tuple[Sequence[Message], bool]:
     """Return the messages to store, one unless it is a batch, and whether the producer waits."""
     properties = decode_properties(header.properties or "")
     is_half = half_messages.is_half(properties)
@@ -351,7 +354,7 @@ def _delayed(services: Services, common: Message) -> Message:
     return waiting
 
 
-def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
+def _unpacked(services: Services, header: SendRequest, batch: Message) -> Batch:
     """Return the messages of a batch; a property of a message overrides that of the batch."""
     if header.topic.startswith(RETRY_PREFIX):
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be sent to a retry topic")
@@ -361,19 +364,17 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
             ResponseCode.MESSAGE_ILLEGAL, f"batch has {len(batch.body)} bytes, at most {bytes_max} expected"
         )
     try:
-        parts = decode_batch(batch.body, _BATCH_MESSAGES_MAX)
+        parts = split_batch(batch.body, _BATCH_MESSAGES_MAX)
     except ValueError as error:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
-    messages = Batch()
-    common = batch.properties
-    for part in parts:
-        properties = {**common, **part.properties}
-        if not _UNUSUAL_IN_BATCH.isdisjoint(properties):
-            properties.pop(WAIT, None)
-            if _asks_for_delay(properties):
+    common = {name: f"{name}{NAME_END}{value}" for name, value in batch.properties.items()}
+    each = [{**common, **decode_pairs(text)} for _, text, _ in parts]
+    for pairs in each:
+        if not _UNUSUAL_IN_BATCH.isdisjoint(pairs):
+            pairs.pop(WAIT, None)
+            if _asks_for_delay(decode_properties(VALUE_END.join(pairs.values()))):
                 raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
-        messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
-    return messages
+    return Batch(batch, [body for body, _, _ in parts], each, [flag for _, _, flag in parts])
 
 
 def _asks_for_delay(properties: Mapping[str, str]) -> bool:

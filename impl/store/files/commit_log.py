@@ -9,6 +9,7 @@ from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.batch_records import BatchRecords
 from mqproof.impl.store.files.record import RecordError
 from mqproof.impl.store.files.segments import SegmentedFile, Unsynced
 
@@ -54,7 +55,9 @@ class CommitLog:
         """Returns whether the queue that a record names has an entry for it."""
         self._damaged: dict[int, int] = {}
         """The damaged parts: where each begins and ends."""
-        self._staged: list[bytearray] = []
+        self._staged: list[bytes | bytearray] = []
+        self._staged_last_bytes = 0
+        """The size of the last staged record."""
         self._staged_at = 0
         self._staged_end = 0
         self._ahead_ms = 0
@@ -84,7 +87,7 @@ class CommitLog:
         if position > self.end > self.begin:
             self.segments.write(self.end, record.filler(position - self.end))
         self.staged_timestamp_ms = store_timestamp_ms
-        self._stage(position, [bytearray(data)], len(data))
+        self._stage(position, [data], len(data), len(data))
         self.write_staged()
 
     def stage(self, drafts: Sequence[bytearray], queue_offset: int, now_ms: int) -> int:
@@ -97,16 +100,20 @@ class CommitLog:
                 and the log's end is unchanged.
         """
         size = sum(map(len, drafts))
-        if size > self.record_bytes_max:
-            raise ValueError(
-                f"{len(drafts)} record(s) of {size} bytes, {self.record_bytes_max} fit a segment"
-            )
-        position = place = self._room_for(size)
-        self.staged_timestamp_ms = timestamp_ms = self.next_store_timestamp(now_ms)
+        position = place = self._begin(len(drafts), size, now_ms)
+        timestamp_ms = self.staged_timestamp_ms
         for number, draft in enumerate(drafts, queue_offset):
             record.place(draft, number, place, timestamp_ms)
             place += len(draft)
-        self._stage(position, drafts, size)
+        self._stage(position, drafts, size, len(drafts[-1]))
+        return position
+
+    def stage_batch(self, records: BatchRecords, queue_offset: int, now_ms: int) -> int:
+        """Place the records of a batch, like `stage`."""
+        size = sum(records.sizes)
+        position = self._begin(len(records.sizes), size, now_ms)
+        data = records.placed(queue_offset, position, self.staged_timestamp_ms)
+        self._stage(position, [data], size, records.sizes[-1])
         return position
 
     def write_staged(self) -> None:
@@ -115,7 +122,7 @@ class CommitLog:
         if staged:
             self.segments.write(self._staged_at, staged[0] if len(staged) == 1 else b"".join(staged))
             self.end = self._staged_end
-            self.last_record = self.end - len(staged[-1])
+            self.last_record = self.end - self._staged_last_bytes
             self.store_timestamp_ms = self.staged_timestamp_ms
 
     def replace_record(self, position: int, data: bytes) -> None:
@@ -236,11 +243,20 @@ class CommitLog:
     def take_unsynced(self) -> Unsynced:
         return self.segments.take_unsynced()
 
-    def _stage(self, position: int, drafts: Sequence[bytearray], size: int) -> None:
+    def _begin(self, count: int, size: int, now_ms: int) -> int:
+        """Return the position for records of that size, and determine their store timestamp."""
+        if size > self.record_bytes_max:
+            raise ValueError(f"{count} record(s) of {size} bytes, {self.record_bytes_max} fit a segment")
+        position = self._room_for(size)
+        self.staged_timestamp_ms = self.next_store_timestamp(now_ms)
+        return position
+
+    def _stage(self, position: int, data: Sequence[bytes | bytearray], size: int, last_bytes: int) -> None:
         if not self._staged:
             self._staged_at = position
-        self._staged += drafts
+        self._staged += data
         self._staged_end = position + size
+        self._staged_last_bytes = last_bytes
 
     def _room_for(self, size: int) -> int:
         """Return the position for a record of that size.

@@ -22,6 +22,9 @@ assert _UNIT.size == QUEUE_UNIT_BYTES
 QueueKey = tuple[str, int]
 """Topic and queue id."""
 
+pack_unit: Final = _UNIT.pack
+"""Returns the bytes of an entry with a commit offset, a size and a tags code."""
+
 _as_unit: Final = tuple.__new__
 """Makes a unit of a tuple, as `Unit._make`, in half of the time."""
 
@@ -76,8 +79,12 @@ class ConsumeQueue:
         self.end = max(self.end, queue_offset + 1)
         return changed
 
-    def write(self, queue_offset: int, units: Sequence[tuple[int, int, int]]) -> None:
-        """Write consecutive entries, as units or plain tuples. Readers see them once `end` is after them.
+    def write(self, queue_offset: int, units: Sequence[Unit]) -> None:
+        """Write consecutive entries like `write_packed`."""
+        self.write_packed(queue_offset, b"".join([pack_unit(*unit) for unit in units]))
+
+    def write_packed(self, queue_offset: int, data: bytes) -> None:
+        """Write consecutive entries, as `pack_unit` returns them. Readers see them once `end` is after them.
 
         Raises:
             QueueGapError: entries before them are missing. OSError: the disk failed.
@@ -87,7 +94,7 @@ class ConsumeQueue:
                 f"{self.segments.directory}: the queue goes from {self.begin} to {self.end},"
                 f" entry {queue_offset} would leave a gap"
             )
-        position, data = queue_offset * QUEUE_UNIT_BYTES, b"".join([_UNIT.pack(*unit) for unit in units])
+        position = queue_offset * QUEUE_UNIT_BYTES
         while data:
             room = self.segments.segment_bytes - position % self.segments.segment_bytes
             self.segments.write(position, data[:room])

@@ -20,6 +20,8 @@ from mqproof.impl.store.files.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
 _TAIL_CHARACTERS: Final = 2
+_TAIL_POWER: Final = 31**_TAIL_CHARACTERS
+_HASHES_MAX: Final = 8192
 _CHAIN_MAX: Final = 100_000
 """The most entries of a chain that a search visits: a very frequent key must not block a broker."""
 
@@ -42,8 +44,11 @@ class IndexState:
 def key_hash(topic: str, key: str) -> int:
     """Return the hash of a key that the index stores; it is never negative."""
     # Successive unique keys of one producer differ only in their last characters.
-    power, tail = _tail_hash(key[-_TAIL_CHARACTERS:])
-    value = (_head_hash(topic, key[:-_TAIL_CHARACTERS]) * power + tail) & 0xFFFFFFFF
+    if key.isascii():
+        head, tail = _hashes[key[:-_TAIL_CHARACTERS]], _hashes[key[-_TAIL_CHARACTERS:]]
+        value = (_topic_hash(topic, len(key)) + head * _TAIL_POWER + tail) & 0xFFFFFFFF
+    else:
+        value = java_hash(f"{topic}#{key}") & 0xFFFFFFFF
     # The absolute value of the signed number; -2^31 has none in 32 bits, and becomes 0.
     return -value & 0x7FFFFFFF if value >> 31 else value
 
@@ -89,13 +94,14 @@ class Index:
         for topic, keys, commit_offset, time_ms in records:
             if commit_offset < position:
                 continue
-            hashes: Iterable[int] = map(key_hash, repeat(topic), keys)
             if commit_offset <= last:
                 # After a crash the last record may be indexed with some of its keys only, in one file or in
                 # two.
-                hashes = self._missing(hashes, commit_offset)
-            for hashed in hashes:
-                add((hashed, commit_offset, time_ms))
+                missing = self._missing(map(key_hash, repeat(topic), keys), commit_offset)
+                entries += [(hashed, commit_offset, time_ms) for hashed in missing]
+                continue
+            for key in keys:
+                add((key_hash(topic, key), commit_offset, time_ms))
         self._put(entries)
         self.position = max(position, end)
 
@@ -281,13 +287,19 @@ class Index:
 
 
 @lru_cache(maxsize=4096)
-def _head_hash(topic: str, head: str) -> int:
-    """Return the hash of the beginning of a key, with its topic."""
-    return java_hash(f"{topic}#{head}")
+def _topic_hash(topic: str, key_characters: int) -> int:
+    """Return the part of the topic in the hash of a key of that length."""
+    return java_hash(f"{topic}#") * pow(31, key_characters, 1 << 32)
 
 
-@lru_cache(maxsize=4096)
-def _tail_hash(tail: str) -> tuple[int, int]:
-    """Return the factor by which the end of a key multiplies the hash of what precedes it, and its hash."""
-    units = len(tail) if tail.isascii() else len(tail.encode("utf-16-le", "surrogatepass")) // 2
-    return pow(31, units), java_hash(tail)
+class _Hashes(dict[str, int]):
+    """The hashes of parts of keys. A look-up takes less time than one in an `lru_cache`."""
+
+    def __missing__(self, part: str) -> int:
+        if len(self) >= _HASHES_MAX:
+            self.clear()
+        self[part] = hashed = java_hash(part)
+        return hashed
+
+
+_hashes: Final = _Hashes()

@@ -118,18 +118,21 @@ class IndexFile:
         header, changed = self.header, self._changed_slots
         slots = self._slots if self._slots is not None else self._load_slots()
         count, number, used = len(slots), header.entry_next, header.slots_used
-        begin_ms, packed = header.begin_timestamp_ms, []
+        begin_ms, packed, seconds, seconds_of_ms = header.begin_timestamp_ms, [], 0, -1
         for key_hash, commit_offset, time_ms in entries:
             slot = key_hash % count
             previous = slots[slot]
             if not 0 <= previous < number:
                 previous = 0
-            seconds = min((time_ms - begin_ms) // 1000, _INT_MAX) if time_ms > begin_ms > 0 else 0
+            if time_ms != seconds_of_ms:  # most entries have the time of the one before
+                seconds = min((time_ms - begin_ms) // 1000, _INT_MAX) if time_ms > begin_ms > 0 else 0
+                seconds_of_ms = time_ms
             packed.append(_pack_entry(key_hash, commit_offset, seconds, previous))
             slots[slot] = number
             changed.add(slot // _BLOCK_SLOTS)
             if number == 1:
                 header.begin_timestamp_ms = begin_ms = time_ms
+                seconds_of_ms = -1  # from now on, seconds count from this entry
                 header.begin_offset = commit_offset
             used += previous == 0
             number += 1

@@ -20,13 +20,11 @@ from mqproof.impl.remoting.message import (
     TAGS,
     VALUE_END,
     Address,
-    Batch,
     Message,
     StoredMessage,
     decode_address,
     decode_properties,
     encode_address,
-    encode_all_properties,
     encode_properties,
     tags_code,
 )
@@ -72,7 +70,7 @@ _SYS_FLAG_END: Final = 39
 """Where the last byte of the system flag is, which has the flags for hosts."""
 _PLACE: Final = struct.Struct(">qq")  # queue offset, position
 _PLACE_AT: Final = 20
-_BEGIN: Final = struct.Struct(">IIIii")  # what is before the place: size, magic, body CRC, queue, flag
+PLACE_END: Final = _PLACE_AT + _PLACE.size
 _LENGTH: Final = struct.Struct(">i")
 _PREFIX: Final = struct.Struct(">II")
 _TIME: Final = struct.Struct(">q")
@@ -98,35 +96,19 @@ def encode(message: Message) -> bytearray:
     return _framed(message, frame, encode_properties(message.properties))
 
 
-def encode_batch(messages: Batch) -> list[bytearray]:
-    """Return the records of the messages of a batch, like `encode`."""
-    first = messages[0]
-    frame = _frame_of(first.topic, first.born_host, first.store_host)
-    magic, topic, queue_id = frame.magic, frame.topic, first.queue_id
-    texts = encode_all_properties([message.properties for message in messages])
-    shared = _framed(first, frame, "")[_PLACE_AT : frame.head.size - _LENGTH.size]
-    around_bytes, records = frame.head.size + len(topic) + 2, []
-    try:
-        for message, text in zip(messages, texts, strict=True):
-            body, properties = message.body, _properties_bytes(text)
-            size = around_bytes + len(body) + len(properties)
-            begin = _BEGIN.pack(size, magic, zlib.crc32(body) & 0x7FFFFFFF, queue_id, message.flag)
-            body_bytes, properties_bytes = _LENGTH.pack(len(body)), len(properties).to_bytes(2, "big")
-            parts = (begin, shared, body_bytes, body, topic, properties_bytes, properties)
-            records.append(bytearray().join(parts))
-    except struct.error as error:
-        raise ValueError(f"a number of a message is out of range: {error}") from None
-    return records
-
-
 def _properties_bytes(text: str) -> bytes:
     """Return the properties in UTF-8. Raises ValueError when they cannot be stored."""
     properties = text.encode()
+    check_properties(properties)
+    return properties
+
+
+def check_properties(properties: bytes) -> None:
+    """Raise ValueError when these encoded properties cannot be stored."""
     if len(properties) > PROPERTIES_BYTES_MAX:
         raise ValueError(f"properties have {len(properties)} bytes, at most {PROPERTIES_BYTES_MAX} expected")
     if not text_is_whole(properties):
         raise ValueError("properties end in a zero byte, which would look like a torn write")
-    return properties
 
 
 def _framed(message: Message, frame: "_Frame", text: str) -> bytearray:

@@ -56,6 +56,22 @@ def test_sends_are_refused_while_the_oldest_one_has_waited_too_long() -> None:
     run_simulated(scenario())
 
 
+def test_a_send_that_has_ended_does_not_count_as_the_oldest_one() -> None:
+    async def scenario() -> None:
+        gate = SendGate(count_max=10, bytes_max=1000, busy_ms=200, now_s=asyncio.get_running_loop().time)
+        first = gate.enter(1)
+        await asyncio.sleep(0.15)
+        gate.enter(1)
+        gate.leave(first)
+        await asyncio.sleep(0.1)
+        gate.enter(1)
+        await asyncio.sleep(0.11)
+        with pytest.raises(RefusedError, match="period in queue: 210ms"):
+            gate.enter(1)
+
+    run_simulated(scenario())
+
+
 def test_the_times_of_sends_are_reported_to_the_millisecond() -> None:
     async def scenario() -> None:
         gate = SendGate(count_max=10, bytes_max=100, busy_ms=200, now_s=asyncio.get_running_loop().time)

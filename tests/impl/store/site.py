@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import TypeVar
 
-from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.message import NAME_END, Batch, Message, StoredMessage
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.immediate import result_of
@@ -36,6 +36,14 @@ SMALL = StoreConfig(
 def message(name: str, queue_id: int = 0, topic: str = "T", **properties: str) -> Message:
     """Return a small message; `name` is its body and its unique key."""
     return Message(topic, name.encode(), {"UNIQ_KEY": name, **properties}, queue_id)
+
+
+def batch_of(*messages: Message) -> Batch:
+    """Return the batch of messages that differ in their bodies, properties and flags only."""
+    pairs = [
+        {name: f"{name}{NAME_END}{value}" for name, value in each.properties.items()} for each in messages
+    ]
+    return Batch(messages[0], [each.body for each in messages], pairs, [each.flag for each in messages])
 
 
 class Site:

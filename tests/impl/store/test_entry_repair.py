@@ -435,7 +435,8 @@ def test_1000_entries_on_one_side_are_examined_for_a_sound_one(
     site.store.delete_topic("T")
     site.store._deleted._before = {}
     site.store._log.segments.write(20, (1001).to_bytes(8, "big"))
-    site.store.append_batch([message(f"m{number}") for number in range(1002)])
+    for number in range(1002):
+        site.store.append(message(f"m{number}"))
     site.store.dispatch()
     _queue(site).write(1002 - wrong, [WRONG] * wrong)
     assert _body(site, 1001) == found

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mqproof.impl.remoting.message import Batch, Message, tags_code
+from mqproof.impl.remoting.message import Message, tags_code
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.record import RecordError
 
@@ -204,27 +204,6 @@ def test_the_error_names_the_invalid_field(change: tuple[int, bytes], complaint:
 def test_a_message_that_cannot_be_stored_is_refused(message: Message, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         record.encode(message)
-    sound = structs.replace(message, properties={})
-    with pytest.raises(ValueError, match=complaint):
-        record.encode_batch(Batch([sound, message]))
-
-
-@pytest.mark.parametrize("flag", [2**31, -(2**31) - 1])
-def test_a_batch_with_a_flag_out_of_range_is_refused(flag: int) -> None:
-    with pytest.raises(ValueError, match="a number of a message is out of range"):
-        record.encode_batch(Batch([MESSAGE, structs.replace(MESSAGE, flag=flag)]))
-
-
-@given(messages, st.lists(st.tuples(st.binary(max_size=9), st.dictionaries(texts, texts, max_size=2), int32)))
-def test_the_messages_of_a_batch_have_the_records_of_each_alone(
-    message: Message, parts: list[tuple[bytes, dict[str, str], int]]
-) -> None:
-    others = [
-        structs.replace(message, body=body, properties=properties, flag=flag)
-        for body, properties, flag in parts
-    ]
-    batch = Batch([message, *others])
-    assert record.encode_batch(batch) == [record.encode(each) for each in batch]
 
 
 def test_a_filler_has_the_size_of_the_remaining_space() -> None:
