@@ -5,6 +5,7 @@ import re
 import zlib
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from mqproof.impl.remoting.bodies import (
     TopicRoute,
 )
 from mqproof.impl.remoting.budget import Shares
-from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import (
     BrokerHeartbeatRequest,
@@ -29,8 +30,10 @@ from mqproof.impl.remoting.headers import (
     RouteRequest,
     UnregisterBrokerRequest,
 )
+from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import SCHEMA_VERSION, Event, Kind
 from tests.impl.namesrv.world import BROKER, World, play
@@ -284,3 +287,19 @@ def test_the_shares_of_addresses_and_connections_are_those_of_the_configuration(
     of_bytes = Shares(total, total * 30 // 100, total * 20 // 100)
     connections = Shares(runtime.connections_max, max(1000, runtime.connections_max * 30 // 100), 1)
     assert run_simulated(main(), loop) == [connections, of_bytes, of_bytes, of_bytes]
+
+
+@pytest.mark.parametrize("path", ["", "/etc/accounts.yml"])
+def test_a_name_server_with_accounts_reads_its_file_and_later_changes_of_it(path: str) -> None:
+    disk, file = SimulatedDisk(), path or "store/namesrv/plain_acl.yml"
+    write_durably(disk, file, b'globalWhiteRemoteAddresses: ["*"]\naccounts: []')
+
+    async def scenario(world: World) -> list[int]:
+        codes = [(await world.register()).code]
+        write_durably(disk, file, b"accounts: []")
+        await asyncio.sleep(60)
+        return [*codes, (await world.register()).code, await world.route_code()]
+
+    config = NameServerConfig(port=0, acl_enabled=True, acl_path=path)
+    codes = play(scenario, config, disk)
+    assert codes == [ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR, ResponseCode.SUCCESS]

@@ -72,6 +72,8 @@ def update(given: Any, **changes: Any) -> None:
         ({"topic_filter_type": "TAGS"}, "filter type 'TAGS', SINGLE_TAG or MULTI_TAG expected"),
         ({"topic": "broker-a"}, "the topic broker-a is a system topic"),
         ({"topic": "C"}, "the topic C is a system topic"),
+        ({"topic": "C_REPLY_TOPIC"}, "the topic C_REPLY_TOPIC is a system topic"),
+        ({"topic": "broker-a_REPLY_TOPIC"}, None),
     ],
 )
 def test_a_topic_is_created_within_the_limits(changes: dict[str, Any], remark: str | None) -> None:
@@ -79,8 +81,11 @@ def test_a_topic_is_created_within_the_limits(changes: dict[str, Any], remark: s
     if remark is None:
         update(given, **changes)
         [(made, channel)] = given.topics.put
-        assert {name: getattr(made, name) for name in changes} == changes
-        assert (made.topic_name, made.topic_sys_flag, channel) == ("New", 0, CHANNEL)
+        assert {name: getattr(made, name) for name in changes if name != "topic"} == {
+            name: value for name, value in changes.items() if name != "topic"
+        }
+        assert (made.topic_name, made.topic_sys_flag) == (changes.get("topic", "New"), 0)
+        assert channel is CHANNEL
     else:
         with pytest.raises(RefusedError) as refused:
             update(given, **changes)
