@@ -154,7 +154,7 @@ def test_an_entry_with_another_position_at_its_leader_is_refused() -> None:
 
 
 def test_an_entry_too_large_for_a_segment_is_refused() -> None:
-    with pytest.raises(StoreError, match="fit a segment"):
+    with pytest.raises(StoreError, match="an entry of 548 bytes, 504 fit a segment"):
         _ledger(SimulatedDisk()).append(0, 1, NORMAL, bytes(500))
 
 

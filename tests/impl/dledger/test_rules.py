@@ -65,7 +65,10 @@ def test_a_round_is_decided_by_a_quorum_or_all_answers_or_a_leader() -> None:
     assert not rules.is_decided((YES, VOTED), 3)
 
 
-@pytest.mark.parametrize(("kept", "expected"), [((7, 5, 3), 5), ((7, -1, -1), -1), ((9, 7, 5, 3, 1), 5)])
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [((7, 5, 3), 5), ((7, -1, -1), -1), ((9, 7, 5, 3, 1), 5), ((3, 9, 7, 5), 5), ((5, 7), 5)],
+)
 def test_an_index_is_committed_when_a_quorum_has_it(kept: tuple[int, ...], expected: int) -> None:
     assert rules.majority_index(kept) == expected
 

@@ -23,6 +23,7 @@ def test_a_cut_keeps_the_entries_up_to_its_end(end: int) -> None:
     terms = Terms(all_terms)
     terms.cut(end)
     assert [terms.at(index) for index in range(terms.end + 1)] == all_terms[: end + 1]
+    assert terms.end_term == (all_terms[end] if end >= 0 else NO_TERM)
     terms.append(9)
     assert (terms.at(end + 1), terms.end) == (9, end + 1)
 

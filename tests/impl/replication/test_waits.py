@@ -94,3 +94,15 @@ def test_a_send_that_expired_does_not_keep_the_next_ones_waiting() -> None:
         return [await answer for answer in answers]
 
     assert run_simulated(main(), SimulatedLoop()) == [PutStatus.FLUSH_SLAVE_TIMEOUT, PutStatus.PUT_OK]
+
+
+@pytest.mark.parametrize(("end", "waits"), [(149, True), (150, False)])
+def test_a_send_does_not_wait_for_a_slave_that_is_far_behind(end: int, waits: bool) -> None:
+    async def main() -> bool:
+        acks = Acks()
+        acks.joined("slave")
+        acks.reported("slave", 50, 200)
+        config = ReplicationConfig(role=Role.SYNC_MASTER, fall_behind_bytes_max=100)
+        return not ReplicaWaits(acks, config).wait(end).done()
+
+    assert run_simulated(main(), SimulatedLoop()) is waits
