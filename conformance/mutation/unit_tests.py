@@ -25,17 +25,18 @@ _OPTIONS: Final = (
 
 
 def files_of(module: str, root: Path = ROOT) -> tuple[str, ...]:
-    """Return the test files for a module: that of its name, those that import it, and those of its folder."""
+    """Return the test files for a module: that of its name, those that import it, and those of its folders.
+
+    The tests of a server reach the modules of its inner folders through its port, without an import.
+    """
     inside = Path(*module.split(".")[1:])
     mirror = root / "tests" / inside.with_name(f"test_{inside.name}.py")
     every = [file for folder in _FOLDERS for file in sorted((root / "tests" / folder).rglob("test_*.py"))]
     importing = [file for file in every if module in file.read_text(encoding="utf-8")]
-    chosen = dict.fromkeys([*([mirror] if mirror.exists() else []), *importing, *_beside(mirror)])
+    inner_first = list(mirror.parents)[: max(1, len(inside.parts) - 2)]
+    beside = [file for folder in inner_first for file in sorted(folder.glob("test_*.py"))]
+    chosen = dict.fromkeys([*([mirror] if mirror.exists() else []), *importing, *beside])
     return tuple(str(file.relative_to(root)) for file in chosen)
-
-
-def _beside(mirror: Path) -> list[Path]:
-    return sorted(mirror.parent.glob("test_*.py"))
 
 
 class _FirstFailure:

@@ -276,7 +276,6 @@ HandleVote(m) ==
         heard == [answers EXCEPT ![candidate] =
                       IF learns THEN NoAnswers ELSE IF waits THEN [@ EXCEPT ![voter] = result] ELSE @]
     IN  /\ m.kind = "VOTE" /\ Up(voter) /\ Arrives(m)
-        /\ ~waits /\ ~behind => result = "ACCEPT" \* otherwise nothing changes
         /\ role' = IF behind THEN [role EXCEPT ![voter] = "CANDIDATE"] ELSE role
         /\ leader' = IF behind THEN [leader EXCEPT ![voter] = None] ELSE leader
         /\ watermark' = IF behind THEN [watermark EXCEPT ![voter] = Zero] ELSE watermark

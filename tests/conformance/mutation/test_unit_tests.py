@@ -29,6 +29,14 @@ def test_the_file_of_the_module_runs_first_then_those_that_import_it_then_its_fo
         "tests/fuzz/test_d.py",
         "tests/impl/store/test_a.py",
     )
+    _write(tmp_path, "tests/impl/store/files/test_z.py")
+    assert unit_tests.files_of("mqproof.impl.store.files.queue", tmp_path) == (
+        "tests/impl/store/files/test_z.py",
+        "tests/impl/store/test_a.py",
+        "tests/impl/store/test_log.py",
+    )
+    _write(tmp_path, "tests/impl/test_whole.py")
+    assert unit_tests.files_of("mqproof.impl.version", tmp_path) == ("tests/impl/test_whole.py",)
 
 
 @pytest.mark.parametrize(

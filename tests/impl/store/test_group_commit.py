@@ -10,6 +10,7 @@ import pytest
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import run_simulated
 from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.dispatch import run_of
 from mqproof.impl.store.group_commit import Put
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutResult, PutStatus
@@ -206,8 +207,8 @@ def test_a_put_and_its_result_cannot_be_changed() -> None:
     """The messages of a put share one result, and dispatch reads later what was appended."""
     site = Site(LARGE)
     site.open()
-    appended = site.append("a")
-    put = Put(appended, ("127.0.0.1", 1), True, lambda _: None)
-    for one in (appended[0], put, PutResult(PutStatus.PUT_OK)):
+    (appended,) = site.append("a")
+    put = Put(run_of(appended), ("127.0.0.1", 1), True, lambda _: None)
+    for one in (appended, put, put.run, PutResult(PutStatus.PUT_OK)):
         with pytest.raises(AttributeError, match="immutable"):
             setattr(one, type(one).__struct_fields__[0], None)
