@@ -1,4 +1,4 @@
-"""Ends a test of the store that computes without end: it fails, instead of the whole run."""
+"""Ends a test of `impl` that computes without end: it fails, instead of the whole run."""
 
 import math
 from collections.abc import Generator

@@ -1,10 +1,10 @@
-"""Tests the bound on the processor time of each test of the store."""
+"""Tests the bound on the processor time of each test of `impl`."""
 
 import pytest
 
 from mqproof.conformance.engine.targets import EndlessError
 from mqproof.conformance.engine.time_bounds import OutOfTimeInterrupt
-from tests.impl.store import conftest
+from tests.impl import conftest
 
 
 def test_a_test_that_computes_without_end_fails(
