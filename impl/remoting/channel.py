@@ -128,7 +128,8 @@ class Channel:
         self.is_open = True
         self.active_at_s = upkeep.now_s(self._loop)
         """The time of upkeep of the last bytes read or written."""
-        self._frame_since_s = self.active_at_s
+        self._frame_since_s: float
+        """When the first bytes of an incomplete frame were received."""
 
     @property
     def local(self) -> Address:

@@ -28,6 +28,9 @@ LEFT_OUT = {
     "mqproof/spec/mutation_scores.json",
     "mqproof/conformance/behaviours/corpus/README.md",
     "mqproof/conformance/answers/file_rules.py",
+    "mqproof/conformance/bench/kill_cycles.py",
+    "mqproof/reference/proofs/state_correspondence.py",
+    "mqproof/reference/proofs/step_correspondence.py",
     "mqproof/fuzz/fault_page.py",
     *(f"mqproof/spark_audit/quality/{file.name}" for file in (ROOT / "spark_audit" / "quality").glob("*.*")),
     *(
@@ -42,7 +45,7 @@ LEFT_OUT = {
     ),
 }
 """The results of our own campaigns, which only our documentation shows; what writes its pages; and what
-examines our own client, servers and audit, whose code a user does not change.
+examines our own client, servers, proofs and audit, whose code a user does not change.
 """
 
 _APPLICATION = """

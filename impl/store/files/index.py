@@ -175,7 +175,7 @@ class Index:
     # -- recovery
 
     def load(self, state: IndexState | None, full_until_ms: int, *, abnormal: bool) -> None:
-        """Open the files that may be trusted and remove the others.
+        """Open the files that may be trusted and remove the others; the next flush syncs their names.
 
         `state` is from the checkpoint; None if the checkpoint has no state of the index. In that case, after
         an unclean exit, only files that end at or before `full_until_ms` are complete.
@@ -280,7 +280,6 @@ class Index:
         file.file.close()
         self._unsynced.pop(file.name, None)
         self._disk.remove(self._path(file.name))
-        self._names_changed = True
 
     def _path(self, name: int) -> str:
         return f"{self.directory}/{name:0{_NAME_DIGITS}d}"

@@ -28,6 +28,7 @@ from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PullResponse
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.config_file import ConfigFile
+from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PutStatus
@@ -383,6 +384,16 @@ def test_a_delayed_message_without_timely_quorum_is_stored_again_and_the_event_l
 
     reported, copies = play(scenario)
     assert (reported[Kind.RETRY], reported[Kind.APPEND], copies) == (1, 2, 2)
+
+
+def test_each_member_also_answers_two_ports_below() -> None:
+    async def scenario(group: Group) -> list[int]:
+        request = new_request(RequestCode.GET_BROKER_RUNTIME_INFO)
+        ports = [group.config(id_).port - 2 for id_ in IDS]
+        invoke = group.session.remoting.invoke
+        return [(await invoke(Address("10.0.0.1", port), request, 3.0)).code for port in ports]
+
+    assert play(scenario) == [ResponseCode.SUCCESS] * 3
 
 
 def test_name_servers_report_the_master_of_the_latest_term() -> None:

@@ -90,6 +90,9 @@ def test_the_state_of_the_store_is_reported() -> None:
         "rocketmq_storage_dispatch_behind_bytes": {disk: 40},
         "rocketmq_storage_message_reserve_time_milliseconds": {disk: 3000},
     }
+    old.store_timestamp_ms = 5000
+    new = {metric.name: values for metric, values in message_metrics._store(services).items()}  # type: ignore[arg-type]
+    assert new["rocketmq_storage_message_reserve_time_milliseconds"] == {disk: 0}
     store.records_from = lambda _: iter([])
     store.log_flushed = store.dispatched_end = 101
     empty = {metric.name: values for metric, values in message_metrics._store(services).items()}  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace as replace_fields
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
@@ -20,6 +21,7 @@ from mqproof.impl.replication.server import SlaveState
 from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 from tests.impl.replication.site import message, store
 from tests.impl.world import SMALL_STORE, World, play
@@ -114,6 +116,14 @@ def test_the_role_decides_which_side_a_broker_has_and_whether_its_sends_wait(
     assert (own.replicate is not None) is waits
     assert (replicas.network is not None) is (role is not None)
     assert replicas.has_masters_log is not is_client
+
+
+def test_a_slave_accepts_the_records_of_the_largest_bodies() -> None:
+    replicas, _ = _replicas(Role.SLAVE)
+    assert replicas.client is not None
+    around_bytes = replicas.client._record_bytes_max - SMALL_STORE.message_bytes_max
+    largest = replace_fields(message(1), properties={"K": "v" * (record.PROPERTIES_BYTES_MAX - 2)})
+    assert around_bytes >= len(record.encode(largest)) - len(largest.body)
 
 
 def test_the_purpose_of_the_connections_names_the_brokers() -> None:

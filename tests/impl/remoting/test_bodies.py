@@ -1,4 +1,4 @@
-"""Tests what a body means that lacks members (docs/reference/protocol/framing.md, "Bodies").
+"""Tests what a body means that lacks members (docs/reference/protocol/framing.md, "JSON bodies").
 
 A member that a peer leaves out counts as zero, empty or absent; the exceptions are listed here.
 """

@@ -455,7 +455,11 @@ def test_a_queue_whose_offset_is_not_known_is_not_read_yet(caplog: pytest.LogCap
         async def load(queue: MessageQueue) -> int | None:  # as Offsets has it
             raise ClientError("busy")
 
+        await fill(world, QUEUE, 1)
         async with polling(world) as consumer:
+            assert await consumer.gain(QUEUE)
+            assert consumer.assignment() == [QUEUE]
+            await consumer.lose(QUEUE)
             consumer._offsets.load = load  # type: ignore[method-assign]
             assert not await consumer.gain(QUEUE)
             assert consumer.assignment() == []
