@@ -77,7 +77,7 @@ class Appender:
         if type(messages) is Batch:
             run = self._batch(messages, queue_offset, config)
         else:
-            run = self._each(messages, queue_offset, config)
+            run = self._each(messages, queue_offset, queued, config)
         if queued:
             self._queue_offsets[run.topic, run.queue_id] = queue_offset + len(run.offsets)
         self._emit_appends()  # a full segment may have been written
@@ -88,7 +88,7 @@ class Appender:
         self._dispatcher.add(run)
         return run
 
-    def _each(self, messages: Sequence[Message], queue_offset: int, config: StoreConfig) -> Run:
+    def _each(self, messages: Sequence[Message], queue_offset: int, queued: bool, config: StoreConfig) -> Run:
         """Stage messages that are encoded one by one, and mostly a single one."""
         first = messages[0]
         drafts = encode(messages, config.message_bytes_max, self._log.record_bytes_max)
@@ -104,7 +104,7 @@ class Appender:
                 first.topic,
                 first.queue_id,
                 queue_offset,
-                takes_queue_offset(first.sys_flag),
+                queued,
                 stored_ms,
                 begin + size,
                 (begin,),
