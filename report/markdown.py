@@ -18,9 +18,9 @@ def render(report: Report) -> str:
     return "\n".join(_lines(report)).rstrip("\n") + "\n"
 
 
-def of_tables(title: str, tables: Iterable[Table]) -> str:
-    """Return a document of tables alone, without a verdict."""
-    return f"# {_escape(title)}\n\n{sections(tables)}"
+def of_tables(title: str, introduction: str, tables: Iterable[Table]) -> str:
+    """Return a document of tables alone, without a verdict, after an introduction in Markdown."""
+    return f"# {_escape(title)}\n\n{introduction}\n\n{sections(tables)}"
 
 
 def sections(tables: Iterable[Table]) -> str:

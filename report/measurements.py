@@ -235,29 +235,49 @@ def changes_table(changes: Iterable[Change]) -> str:
 
 
 def table(measured: Measurements) -> Table:
-    """Return a table of the medians, their spread, and the ratio to the baseline."""
+    """Return a line for each row: the median and the range of each side, and its ratio to the baseline."""
     base = measured.baseline
-    columns = ("row", "side", "median", "least", "most", "rounds", *((f"ratio to {base}",) if base else ()))
-    rows = tuple(
+    sides = tuple(dict.fromkeys(name for row in measured.rows for name in row.sides))
+    compared = tuple(name for name in sides if base in sides and name != base)
+    of = {name: f" of {name}" if len(compared) > 1 else "" for name in compared}
+    columns = ("row", *sides, *(f"ratio{of[name]} to {base}" for name in compared))
+    ratios = {(row.row, name): _ratio(row, name, base) for row in measured.rows for name in compared}
+    rows = [
         (
             row.row,
-            name,
-            *(_number(each) for each in (side.median, min(side.rounds), max(side.rounds))),
-            str(len(side.rounds)),
-            *((_ratio(row, name, base),) if base else ()),
+            *(_middle(row.sides[name]) if name in row.sides else "" for name in sides),
+            *(_two_digits(ratios[row.row, name]) for name in compared),
         )
         for row in measured.rows
-        for name, side in row.sides.items()
-    )
+    ]
+    if compared and len(rows) > 1:
+        rows.append(
+            ("median of the ratios", *("" for _ in sides), *(_median(ratios, name) for name in compared))
+        )
     product = f"mqproof {measured.version}, " if measured.version else ""
     title = f"{measured.benchmark}: {product}{measured.date}, {measured.machine}"
-    return Table(title, columns, rows)
+    return Table(title, columns, tuple(rows))
 
 
-def _ratio(row: Row, side: str, base: str) -> str:
-    if side == base or base not in row.sides:
-        return ""
-    return f"{statistics.median(_scores(row, side, base)):.2f}"
+def _middle(side: Side) -> str:
+    if len(side.rounds) == 1:
+        return _number(side.median)
+    return f"{_number(side.median)} ({_number(min(side.rounds))} to {_number(max(side.rounds))})"
+
+
+def _ratio(row: Row, side: str, base: str | None) -> float | None:
+    if base is None or side not in row.sides or base not in row.sides:
+        return None
+    return statistics.median(_scores(row, side, base))
+
+
+def _median(ratios: Mapping[tuple[str, str], float | None], side: str) -> str:
+    known = [ratio for (_, name), ratio in ratios.items() if name == side and ratio is not None]
+    return _two_digits(statistics.median(known) if known else None)
+
+
+def _two_digits(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
 
 
 def _number(value: float) -> str:

@@ -35,6 +35,10 @@ app.add_typer(bench, name="bench")
 _MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
 _DISK: Final = "write and fdatasync"
+_PAGE: Final = """\
+Each value is the median of its rounds. If there were several, the least and the greatest are in parentheses.
+A rate (/s) is better if it is larger, any other value if it is smaller. A ratio above 1 means: better than
+that side."""
 
 _StoreFolder = Annotated[
     Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
@@ -351,15 +355,15 @@ def page(
     files: Annotated[list[Path], typer.Argument(metavar="RESULT...", help="Results of benchmarks (--json).")],
     report: Annotated[Path, typer.Option("--report", metavar="FILE", help="The .md file to write.")],
 ) -> None:
-    """Write a page of benchmark results: medians, ranges, ratios, machines and dates.
+    """Write a page of benchmark results: medians, ranges, ratios, machines, versions and dates.
 
-    Example: mqproof bench page send.json broker.json --report benchmarks.md
+    Example: mqproof bench page send.json broker.json --report speed.md
     """
     if report.suffix != ".md":
         stop(f"--report {report}: expected a name that ends in .md", Exit.USAGE)
     try:
         tables = [measurements.table(measurements.read(file)) for file in files]
-        write_text(report, markdown.of_tables("Benchmarks", tables))
+        write_text(report, markdown.of_tables("Measured speed", _PAGE, tables))
     except (MeasurementsError, OSError) as error:
         stop(f"{error}", Exit.USAGE)
 

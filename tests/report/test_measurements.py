@@ -131,8 +131,35 @@ def test_a_table_has_medians_ranges_and_ratios(tmp_path: Path) -> None:
     )
     found = table(measured)
     assert found.title.startswith(f"bench broker: mqproof {mqproof.__version__}, 2026-11-01, ")
-    assert found.columns[-1] == "ratio to Apache"
-    assert found.rows == (
-        (SECONDS, "mqproof", "2", "1", "3", "3", "2.00"),
-        (SECONDS, "Apache", "4", "4", "4", "3", ""),
+    assert found.columns == ("row", "mqproof", "Apache", "ratio to Apache")
+    assert found.rows == ((SECONDS, "2 (1 to 3)", "4 (4 to 4)", "2.00"),)
+
+
+def test_a_table_of_several_sides_has_a_ratio_of_each_to_the_baseline_and_their_medians(
+    tmp_path: Path,
+) -> None:
+    rows = {
+        RATE: {"mqproof": [6000.0], "C++": [1000.0], "Java": [2000.0]},
+        SECONDS: {"mqproof": [4.0], "Java": [1.0]},
+        "stop: s": {"mqproof": [1.0]},
+    }
+    found = table(run(tmp_path, rows, "Java"))
+    assert found.columns == (
+        "row",
+        "mqproof",
+        "C++",
+        "Java",
+        "ratio of mqproof to Java",
+        "ratio of C++ to Java",
     )
+    assert found.rows == (
+        (RATE, "6,000", "1,000", "2,000", "3.00", "0.50"),
+        (SECONDS, "4", "", "1", "0.25", ""),
+        ("stop: s", "1", "", "", "", ""),
+        ("median of the ratios", "", "", "", "1.62", "0.50"),
+    )
+
+
+def test_a_table_without_a_baseline_has_no_ratio(tmp_path: Path) -> None:
+    found = table(run(tmp_path, {RATE: {"one": [1.0], "two": [2.0]}}))
+    assert (found.columns, found.rows) == (("row", "one", "two"), ((RATE, "1", "2"),))
