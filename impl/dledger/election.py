@@ -55,6 +55,8 @@ class Election:
         """The last heartbeat request to each follower, and the time when it was sent."""
         self._heard_at: dict[str, float] = {}
         """For each follower, the send time of the last heartbeat that it answered in this term."""
+        self._quorum_heard_at = -math.inf
+        """The time of the last evidence of a quorum, the leader included; none is long ago."""
         self._elected_at = now
 
     def deadline(self) -> float:
@@ -90,7 +92,7 @@ class Election:
         A leader that cannot reach a majority must not answer clients. Votes confirm nothing: until a voter
         has answered a heartbeat, it does not wait for this leader, and can elect another one at once.
         """
-        is_confirmed = now < self._quorum_heard_at() + self._config.give_up_ms
+        is_confirmed = now < self._quorum_heard_at + self._config.give_up_ms
         return self._state.role is Role.LEADER and is_confirmed
 
     def hand_over(self, now: float) -> None:
@@ -221,6 +223,7 @@ class Election:
     def _become_leader(self, now: float) -> None:
         self._state.become_leader()
         self._heard_at = {}
+        self._quorum_heard_at = self._last_quorum_at()
         self._elected_at = now
         self._end_takeover(led=True)
         self._beat(now)
@@ -244,6 +247,7 @@ class Election:
                 sent, sent_at = self._sent.get(peer, (None, now))
                 if sent is request:
                     self._heard_at[peer] = sent_at
+                    self._quorum_heard_at = self._last_quorum_at()
             case ResponseCode.EXPIRED_TERM if response.term > state.term:
                 self._candidate(response.term, Reason.ANSWER, now, peer)
             case ResponseCode.TERM_NOT_READY:
@@ -253,8 +257,8 @@ class Election:
             case _:
                 pass
 
-    def _quorum_heard_at(self) -> float:
-        """Return the time of the last evidence of a quorum, the leader included; none is long ago."""
+    def _last_quorum_at(self) -> float:
+        """Return the last time when enough followers were heard for a quorum, with the leader."""
         if self._config.quorum == 1:
             return math.inf
         heard = sorted((self._heard_at.get(peer, -math.inf) for peer in self._config.peers), reverse=True)
@@ -262,7 +266,7 @@ class Election:
 
     def _gives_up_at(self) -> float:
         """Return the time when the leader steps down, unless a quorum answers; a new one waits as long."""
-        return max(self._quorum_heard_at(), self._elected_at) + self._config.give_up_ms
+        return max(self._quorum_heard_at, self._elected_at) + self._config.give_up_ms
 
     # -- followers
 

@@ -5,6 +5,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from mqproof.impl.dledger import events as member_events
@@ -40,6 +41,7 @@ from mqproof.impl.remoting.channel import Channel, ConnectError, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
@@ -77,7 +79,7 @@ class _Asked(NamedTuple):
 
     request: Request
     command: Command
-    answer: asyncio.Future[Command | None]
+    answer: Later
     until_s: float
 
 
@@ -140,6 +142,7 @@ class Node:
         self._client = RemotingClient(network)
         self._inbox: deque[Callable[[float], None]] = deque()
         self._arrived = asyncio.Event()
+        self._unsynced = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         """The timer that wakes this node.
 
@@ -200,6 +203,7 @@ class Node:
         address = await self._server.start(own.host, own.port)
         warn_if_open(self._peers, address, "DLedger", "acts as a member of the group")
         self._addresses[self.config.self_id] = address
+        self._supervise("flush of the ledger", self._flushes())
         self._supervise("DLedger member", self._run())
         return address
 
@@ -314,7 +318,7 @@ class Node:
                 self._arrived.clear()
                 # A timer may fire early because of rounding.
                 now = max(self._now_ms(), 0.0 if self._alarm else self._alarm_at)
-                if now >= core.deadline():
+                if now >= self._alarm_at and now >= core.deadline():
                     core.tick(now)
                     await self._step(now)
                 while self._inbox:
@@ -363,15 +367,16 @@ class Node:
                 member.carry_out(change)
         self._is_stepping = False
         requests, answers = member.take_messages(max(not_before, self._now_ms()))
+        loop = asyncio.get_running_loop()
         for request in requests:
-            self._spawn(self._ask(request))
+            loop.call_soon(self._ask, request)
         for request, response in answers:
             asked = self._answering.pop(id(request), None)
-            if asked is not None and not asked.answer.done():
-                asked.answer.set_result(wire.encode_response(asked.command, response))
+            if asked is not None:
+                asked.answer.set(wire.encode_response(asked.command, response))
         if member.has_unsynced and not self._is_flushing:
             self._is_flushing = True
-            self._supervise("flush of the ledger", self._flush())
+            self._unsynced.set()
 
     def _carry_out_all_but_ballots(self) -> None:
         """Carry out the changes of an append, which never changes the term."""
@@ -411,6 +416,13 @@ class Node:
         for waiting in self._waiting.drop():
             waiting.end(code)
 
+    async def _flushes(self) -> None:
+        """Make the ledger durable whenever it has unsynced entries, until that fails."""
+        while self.failure is None:
+            await self._unsynced.wait()
+            self._unsynced.clear()
+            await self._flush()
+
     async def _flush(self) -> None:
         flush = self.member.begin_flush()
         try:
@@ -442,25 +454,24 @@ class Node:
         if self._listener is not None:
             self._listener.failed(str(error))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._keep(asyncio.get_running_loop().create_task(work))
-
     def _supervise(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._keep(self._runtime.supervisor.run(name, work))
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
+        task = self._runtime.supervisor.run(name, work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     # -- the network
 
-    async def _ask(self, request: Request) -> None:
+    def _ask(self, request: Request) -> None:
         """Send one request to a member. A missing response has no effect; only timeouts handle it."""
+        command = wire.encode_request(request)
+        answer = self._client.ask(self._addresses[request.remote_id], command, _RPC_S)
+        answer.add_done_callback(partial(self._answered, request))
+
+    def _answered(self, request: Request, answer: asyncio.Future[Command]) -> None:
+        if answer.cancelled():
+            return
         try:
-            command = await self._client.invoke(
-                self._addresses[request.remote_id], wire.encode_request(request), _RPC_S
-            )
-            response = wire.decode_response(request, command)
+            response = wire.decode_response(request, answer.result())
         except (RemotingError, BodyError) as error:
             _log.debug("%s did not answer: %s", request.remote_id, error)
             if isinstance(error, ConnectError) and isinstance(request, TransferRequest):
@@ -478,7 +489,7 @@ class Node:
             if not waiting.done():
                 waiting.set_result(code)
 
-    def _asked(self, command: Command, _channel: Channel) -> Awaitable[Command | None] | None:
+    def _asked(self, command: Command, _channel: Channel) -> Later | Awaitable[Command] | None:
         """Handle a member's request. The core decides when to respond; after 3 s the request is dropped."""
         request = wire.decode_request(command)
         assert isinstance(request, (VoteRequest, HeartBeatRequest, PushRequest, TransferRequest))
@@ -486,9 +497,9 @@ class Node:
             return None
         if isinstance(request, TransferRequest) and request.transfer_id == self.config.self_id:
             return self._transfer_requested(command, request)
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Command | None] = loop.create_future()
-        self._answering[id(request)] = _Asked(request, command, answer, loop.time() + _RPC_S)
+        answer = Later()
+        until_s = asyncio.get_running_loop().time() + _RPC_S
+        self._answering[id(request)] = _Asked(request, command, answer, until_s)
         self._put(lambda now: self.member.core.handle(request, now))
         return answer
 
@@ -499,8 +510,7 @@ class Node:
             if now_s < asked.until_s:
                 return
             del self._answering[key]
-            if not asked.answer.done():
-                asked.answer.set_result(None)
+            asked.answer.set(None)
 
     async def _transfer_requested(self, command: Command, request: TransferRequest) -> Command:
         """Handle an operator's request to transfer the leadership. The operator is not a member."""

@@ -161,6 +161,14 @@ class Channel:
             ConnectionLostError, RequestTimeoutError: sent, outcome unknown.
             ValueError: the request's header is too long; nothing was sent.
         """
+        answer = self.ask(request, timeout_s)
+        try:
+            return await answer
+        finally:
+            self._pending.pop(request.opaque, None)
+
+    def ask(self, request: Command, timeout_s: float) -> asyncio.Future[Command]:
+        """Send a request; return the future of its response. It raises and fails as `invoke` does."""
         if not self.is_open:
             raise ConnectError(f"the connection to {self.remote} is closed")
         if len(self._pending) >= self._limits.pending_max:
@@ -168,12 +176,13 @@ class Channel:
         answer: asyncio.Future[Command] = self._loop.create_future()
         pending = _Pending(answer, timeout_s, upkeep.now_s(self._loop) + timeout_s)
         self._pending[request.opaque] = pending
-        self._wake_by(pending.until_s)
         try:
             self._write(request)
-            return await answer
-        finally:
-            self._pending.pop(request.opaque, None)
+        except ValueError:
+            del self._pending[request.opaque]
+            raise
+        self._wake_by(pending.until_s)
+        return answer
 
     def send_oneway(self, request: Command) -> None:
         """Send a request without a response. Its arrival is not confirmed; a closed channel drops it."""
@@ -250,13 +259,14 @@ class Channel:
         for answer, _, _ in self._pending.values():
             if not answer.done():
                 answer.set_exception(ConnectionLostError(f"the connection to {self.remote} was lost"))
+        self._pending.clear()
         self._on_closed(self)
 
     # Requests and responses.
 
     def _read_frames(self) -> None:
         try:
-            while self._reading:
+            while self._buffer and self._reading:
                 frame = read_frame(self._buffer, self._limits.frame_bytes_max)
                 if frame is None:
                     break
@@ -291,7 +301,9 @@ class Channel:
     def _reserve(self) -> str | None:
         """Take what the unanswered requests need from the common budget; return why that is not possible."""
         size, reserved = self._unanswered_bytes, self._reserved
-        if self._budgets is None or (size and reserved - 2 * _RESERVED_BYTES < size <= reserved):
+        if self._budgets is None or size == reserved == 0:
+            return None
+        if size and reserved - 2 * _RESERVED_BYTES < size <= reserved:
             return None
         wanted = -(-size // _RESERVED_BYTES) * _RESERVED_BYTES
         budget = self._budgets.unanswered
@@ -306,14 +318,15 @@ class Channel:
 
     def _take(self, command: Command, size: int) -> None:
         if command.is_response:
-            pending = self._pending.get(command.opaque)
+            pending = self._pending.pop(command.opaque, None)
             if pending is not None and not pending.answer.done():
                 pending.answer.set_result(command)
             return
         if self._bodies_used is not None and command.code not in self._bodies_used:
             size -= len(command.body)
         self._unanswered_bytes += size
-        if (reason := self._reserve()) is not None:
+        # A few bytes are never refused, so they are reserved only if the answer is not made at once.
+        if self._unanswered_bytes > _RESERVED_BYTES and (reason := self._reserve()) is not None:
             self._unanswered_bytes -= size
             self._answer(command, command.answer(ResponseCode.SYSTEM_BUSY, remark=reason))
             return
@@ -326,6 +339,7 @@ class Channel:
             self._answer(command, reply)
             return
         self._unanswered += 1
+        self._reserve()
         if self._is_full():
             self._pause_reading()
         # The processor has the body, if it needs it.
@@ -434,9 +448,11 @@ class Channel:
         self._alarm = None
         # The timer may have fired early because of rounding.
         now_s = max(upkeep.now_s(self._loop), self._alarm_s)
-        for answer, timeout_s, until_s in self._pending.values():
+        for opaque, (answer, timeout_s, until_s) in list(self._pending.items()):
             if until_s > now_s:
                 self._wake_by(until_s)
-            elif not answer.done():
+                continue
+            del self._pending[opaque]
+            if not answer.done():
                 text = f"no answer from {self.remote} within {round(timeout_s * 1000)} ms"
                 answer.set_exception(RequestTimeoutError(text))

@@ -52,6 +52,21 @@ class RemotingClient:
             timeout_s = max(0.0, deadline_s - loop.time())
         return await channel.invoke(self._signed(request), timeout_s)
 
+    def ask(self, address: Address, request: Command, timeout_s: float) -> asyncio.Future[Command]:
+        """Send a request; return the future of its response, which fails as `invoke` does.
+
+        Over a connection that exists, this takes less time than a task that invokes.
+        """
+        channel = self._channels.get(address)
+        if channel is None:
+            return asyncio.get_running_loop().create_task(self.invoke(address, request, timeout_s))
+        try:
+            return channel.ask(self._signed(request), timeout_s)
+        except ConnectError as error:
+            failed: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
+            failed.set_exception(error)
+            return failed
+
     async def send_oneway(self, address: Address, request: Command) -> None:
         """Send a request, waiting only for the connection and for a peer that reads what was sent before.
 

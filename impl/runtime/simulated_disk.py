@@ -305,7 +305,7 @@ class _Content:
         self.size = max(self.size, len(self.data))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Write:
     offset: int
     data: bytes
@@ -317,7 +317,7 @@ class _Write:
         content.write(self.offset, self.data[:kept])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Resize:
     size: int
 
@@ -350,7 +350,8 @@ class _Inode:
         self._unsynced.append(change)
 
     def sync(self) -> None:
-        self._make_durable(self.unsynced_bytes())
+        for change in self._unsynced:
+            change.apply(self._durable, change.cost())
         self._unsynced = []
 
     def forget_unsynced_writes(self) -> None:

@@ -20,7 +20,6 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
-from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -111,7 +110,8 @@ class SimulatedInternet:
         """Return the transit time of the next segment, and count it."""
         chance = self._chance
         self.sent += 1
-        seconds = chance.uniform(*self.delay_s)
+        shortest_s, longest_s = self.delay_s
+        seconds = shortest_s + (longest_s - shortest_s) * chance.random()
         if self.loss:
             again_s = _AGAIN_S
             while chance.random() < self.loss:
@@ -197,8 +197,8 @@ class _End:
         self._vanished = False
         self._reading = True
         self._unread: list[bytes] = []
-        self._sent: deque[tuple[float, Callable[[], None]]] = deque()
-        """The segments in transit, in order: the time of arrival, and the action then."""
+        self._sent: deque[tuple[float, Callable[..., None], tuple[Any, ...]]] = deque()
+        """The segments in transit, in order: the time of arrival, the action then, and its arguments."""
         self._is_stuck = False
         """Whether the first segment in transit could not arrive because its link is cut."""
         self._is_lost = False
@@ -280,7 +280,8 @@ class _End:
         if self._is_stuck:
             self._is_stuck = False
             now_s = self._loop.time()
-            self._sent = deque((now_s + self._internet.way_s(), arrival) for _, arrival in self._sent)
+            way_s = self._internet.way_s
+            self._sent = deque((now_s + way_s(), what, args) for _, what, args in self._sent)
             self._next()
 
     def _end(self) -> None:
@@ -297,8 +298,7 @@ class _End:
         """Schedule an action at the other end, after the transit time."""
         if self._is_lost:
             return
-        arrival = partial(self.peer.process_hears, what, *args)
-        self._sent.append((self._loop.time() + self._internet.way_s(), arrival))
+        self._sent.append((self._loop.time() + self._internet.way_s(), what, args))
         if len(self._sent) == 1 and not self._is_stuck:
             self._next()
 
@@ -314,8 +314,8 @@ class _End:
         if self._internet.is_cut(self.local.host, self.remote.host):
             self._is_stuck = True
             return
-        _, arrival = self._sent.popleft()
+        _, what, args = self._sent.popleft()
         try:
-            arrival()
+            self.peer.process_hears(what, *args)
         finally:  # also when the arrival kills the machine
             self._next()

@@ -190,17 +190,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._timers_cancelled = 0
 
     def _run_once(self) -> None:
-        """Call the ready callbacks and those that become ready by them.
+        """Call callbacks in order until the loop is stopped.
 
-        If nothing is ready, first advance the time to the next timer.
+        Whenever none is ready, advance the time to the next timer.
 
         Raises:
             StuckError, LivelockError: the simulation cannot go on.
         """
         ready, stopped = self._ready, self._stopped
-        if not ready and not self._stopping:
-            self._pass_time()
-        while ready and not self._stopping:
+        while not self._stopping:
+            if not ready:
+                self._pass_time()
             self._turns += 1
             if self._turns > TURNS_MAX:
                 self._turns = 0
@@ -232,7 +232,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             raise StuckError(
                 "nothing is ready and no timer is set: the simulation waits for an event that cannot happen"
             )
-        now_s = self._now_s = max(self._now_s, timers[0][0])
+        now_s = timers[0][0]
+        if now_s > self._now_s:
+            self._now_s = now_s
+        else:
+            now_s = self._now_s
         if now_s - self._counted_from_s >= INSTANT_S:
             self._counted_from_s, self._turns = now_s, 0
         while timers and timers[0][0] <= now_s:
