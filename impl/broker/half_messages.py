@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from mqproof.impl.remoting.message import (
     DELAY,
+    NAME_END,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     SYS_TRANSACTION_COMMIT,
     SYS_TRANSACTION_MASK,
     TAGS,
     UNIQUE_KEY,
+    VALUE_END,
     Address,
     Message,
     StoredMessage,
@@ -67,8 +69,8 @@ def half(message: Message) -> Message:
 
 def has_room_for_copies(message: Message) -> bool:
     """Return whether the copies of a half message can be stored. Otherwise no check could ever end it."""
-    size = sum(len(name.encode()) + len(value.encode()) + 2 for name, value in message.properties.items())
-    return size + _COPY_BYTES <= PROPERTIES_BYTES_MAX
+    text = VALUE_END.join(map(NAME_END.join, message.properties.items()))
+    return len(text.encode()) + len(VALUE_END) + _COPY_BYTES <= PROPERTIES_BYTES_MAX
 
 
 def key_of(message: Message) -> str | None:

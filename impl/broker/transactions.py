@@ -11,6 +11,7 @@ from typing import Final
 
 from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.half_messages import HALF_TOPIC, OPERATION_TOPIC, PROGRESS_GROUP
+from mqproof.impl.broker.state.kept_halves import KeptHalves
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTransactions, offsets_of
 from mqproof.impl.remoting.codes import ResponseCode
@@ -40,6 +41,7 @@ class Transactions:
         self._store = store
         self._events = events
         self._table = OpenTransactions()
+        self._kept = KeptHalves()
         self._is_ready = False
         self._confirmed = True
         """Whether the last record written here was confirmed by disk and slaves."""
@@ -77,10 +79,16 @@ class Transactions:
 
     # -- requests
 
-    def note_half(self, message: Message) -> None:
-        """Emit the event that a half message is stored; any other message is ignored."""
-        if message.topic == HALF_TOPIC:
-            self._emit(Kind.HALF, message)
+    def note_half(self, message: Message, result: PutResult) -> None:
+        """Keep a half message that is stored, and emit its event."""
+        self._emit(Kind.HALF, message)
+        if self._is_ready:
+            place, at = result.queue_offset, result.commit_offset
+            half = StoredMessage(message, place, at, result.store_timestamp_ms, result.stored_bytes, 0)
+            self._kept.keep(half)
+            if self._table.read_end == place < self._store.max_offset(HALF_TOPIC, 0):
+                self._table.add(_half_message(half))
+                self._table.read_end = place + 1
 
     def end(self, stored: StoredMessage, end: End, done: Callable[[PutStatus | None, str], None]) -> None:
         """End the transaction of a half message; `done` gets the put status of a commit, else None.
@@ -99,6 +107,7 @@ class Transactions:
             done(None, "")
         elif end is End.ROLLBACK:
             self._emit(Kind.ROLLBACK, stored.message)
+            self._kept.drop(stored.commit_offset)
             self._ended(table, original, end)
             done(None, "")
         else:
@@ -119,6 +128,7 @@ class Transactions:
         def put(results: list[PutResult]) -> None:
             result = results[0]
             if result.status in STORED or result.status in PERHAPS_STORED:
+                self._kept.drop(stored.commit_offset)
                 self._ended(table, original, End.COMMIT)
             else:
                 table.give_back(original)
@@ -133,6 +143,8 @@ class Transactions:
 
     def half_at(self, commit_offset: int, topic: str = HALF_TOPIC) -> StoredMessage | None:
         """Return the half message at a commit offset; None if there is another message or none."""
+        if topic == HALF_TOPIC and (kept := self._kept.find(commit_offset)) is not None:
+            return kept
         stored = self._store.stored_at(commit_offset)
         return stored if stored is not None and stored.message.topic == topic else None
 
@@ -140,7 +152,7 @@ class Transactions:
 
     async def _read(self, offsets: OffsetTable) -> None:
         """Build the table from the queues and the end of the log."""
-        store, self._table = self._store, OpenTransactions()
+        store, self._table, self._kept = self._store, OpenTransactions(), KeptHalves()
         table = self._table
         start = offsets.query(PROGRESS_GROUP, HALF_TOPIC, 0) or 0
         end = store.max_offset(HALF_TOPIC, 0)
@@ -256,6 +268,7 @@ class Transactions:
                 now_ms = self._store.now_ms()
                 places = {"place": result.queue_offset, "commit_offset": result.commit_offset}
                 self._table.add(half._replace(**places, times=half.times + 1, stored_ms=now_ms))
+                self._kept.drop(half.commit_offset)
         finally:
             self._table.release(half.original)
         if result.status not in STORED:

@@ -31,6 +31,7 @@ class LedgerLog(CommitLog):
 
     def __init__(self, segments: SegmentedFile) -> None:
         super().__init__(segments)
+        self.record_bytes_max = segments.segment_bytes - HEADER_BYTES - FILLER_BYTES
         self._durable_end = 0
         self.kept_by_all = 0
         """The position of the last entry that all members have durably."""
@@ -38,10 +39,6 @@ class LedgerLog(CommitLog):
     @property
     def needed_from(self) -> int:
         return self.kept_by_all
-
-    @property
-    def record_bytes_max(self) -> int:
-        return self.segments.segment_bytes - HEADER_BYTES - FILLER_BYTES
 
     def scan(self, position: int) -> Iterator[tuple[int, StoredMessage | None]]:
         """Yield positions and records as a commit log does, starting at an entry.

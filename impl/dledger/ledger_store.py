@@ -226,7 +226,7 @@ class LedgerStore(Store):
         def settled(code: ResponseCode) -> None:
             if code is ResponseCode.SUCCESS:
                 puts = zip(messages, entries, strict=True)
-                done([_stored(*put, number) for number, put in enumerate(puts, first)])
+                done([_stored(*put, number, stored_ms) for number, put in enumerate(puts, first)])
             else:
                 done([_not_stored(code)] * len(messages))
 
@@ -356,10 +356,12 @@ def _placed(draft: bytearray, queue_offset: int, stored_ms: int, position: int) 
     return draft
 
 
-def _stored(message: Message, entry: Entry, queue_offset: int) -> PutResult:
+def _stored(message: Message, entry: Entry, queue_offset: int, stored_ms: int) -> PutResult:
     commit_offset = entry.pos + HEADER_BYTES
     message_id = offset_message_id(message.store_host, commit_offset)
-    return PutResult(PutStatus.PUT_OK, queue_offset, commit_offset, message_id, stored_bytes=len(entry.body))
+    return PutResult(
+        PutStatus.PUT_OK, queue_offset, commit_offset, message_id, "", len(entry.body), stored_ms
+    )
 
 
 def _not_stored(code: ResponseCode) -> PutResult:

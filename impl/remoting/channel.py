@@ -322,11 +322,13 @@ class Channel:
             if pending is not None and not pending.answer.done():
                 pending.answer.set_result(command)
             return
-        if self._bodies_used is not None and command.code not in self._bodies_used:
+        counts_body = self._bodies_used is None or command.code in self._bodies_used
+        if not counts_body:
             size -= len(command.body)
         self._unanswered_bytes += size
         # A few bytes are never refused, so they are reserved only if the answer is not made at once.
-        if self._unanswered_bytes > _RESERVED_BYTES and (reason := self._reserve()) is not None:
+        covered = max(self._reserved, _RESERVED_BYTES)
+        if self._unanswered_bytes > covered and (reason := self._reserve()) is not None:
             self._unanswered_bytes -= size
             self._answer(command, command.answer(ResponseCode.SYSTEM_BUSY, remark=reason))
             return
@@ -342,13 +344,14 @@ class Channel:
         self._reserve()
         if self._is_full():
             self._pause_reading()
-        # The processor has the body, if it needs it.
-        asked = msgspec.structs.replace(command, body=b"") if command.body else command
+        if command.body and not (counts_body and isinstance(reply, Later)):
+            # The processor has the body, if it needs it. A `Later` refers to its whole request.
+            command = msgspec.structs.replace(command, body=b"")
         if isinstance(reply, Later):
             self._working[reply] = None
-            reply.when_ended(partial(self._set, asked, size))
+            reply.when_ended(partial(self._set, command, size))
         else:
-            work = self._loop.create_task(self._answered(asked, reply))
+            work = self._loop.create_task(self._answered(command, reply))
             self._working[work] = None
             work.add_done_callback(partial(self._worked, size))
 

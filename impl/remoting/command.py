@@ -71,13 +71,7 @@ class Command(msgspec.Struct, frozen=True):
     ) -> "Command":
         """Return the response to this request, in the same serialization."""
         return Command(
-            code=code,
-            opaque=self.opaque,
-            flag=_RESPONSE,
-            fields=fields or {},
-            body=body,
-            remark=remark,
-            serialization=self.serialization,
+            code, self.opaque, _RESPONSE, fields or {}, body, remark, VERSION, LANGUAGE, self.serialization
         )
 
 

@@ -76,8 +76,10 @@ class Appender:
         queue_offset = self.next_queue_offset(first.topic, first.queue_id) if queued else 0
         if type(messages) is Batch:
             run = self._batch(messages, queue_offset, config)
+        elif len(messages) == 1:
+            run = self._one(first, queue_offset, queued, config)
         else:
-            run = self._each(messages, queue_offset, queued, config)
+            run = self._several(messages, queue_offset, config)
         if queued:
             self._queue_offsets[run.topic, run.queue_id] = queue_offset + len(run.offsets)
         self._emit_appends()  # a full segment may have been written
@@ -88,35 +90,36 @@ class Appender:
         self._dispatcher.add(run)
         return run
 
-    def _each(self, messages: Sequence[Message], queue_offset: int, queued: bool, config: StoreConfig) -> Run:
-        """Stage messages that are encoded one by one, and mostly a single one."""
-        first = messages[0]
+    def _one(self, message: Message, queue_offset: int, queued: bool, config: StoreConfig) -> Run:
+        """Stage a message that is sent alone."""
+        draft = _encoded(message, config.message_bytes_max, self._log.record_bytes_max)
+        size, begin = len(draft), self._log.stage((draft,), queue_offset, now_ms(self._clock))
+        stored_ms = self._log.staged_timestamp_ms
+        if message.topic == SCHEDULE_TOPIC:
+            code = unit_code(message, stored_ms, config.delay_levels_ms)
+        else:
+            code = tags_code(message.properties.get(TAGS))
+        return Run(
+            message.topic,
+            message.queue_id,
+            queue_offset,
+            queued,
+            stored_ms,
+            begin + size,
+            (begin,),
+            (size,),
+            (code,),
+            pack_unit(begin, size, code),
+            (index_keys(message),),
+        )
+
+    def _several(self, messages: Sequence[Message], queue_offset: int, config: StoreConfig) -> Run:
+        """Stage messages that are encoded one by one, as those of tests."""
         drafts = encode(messages, config.message_bytes_max, self._log.record_bytes_max)
         begin = self._log.stage(drafts, queue_offset, now_ms(self._clock))
-        stored_ms = self._log.staged_timestamp_ms
-        levels_ms = config.delay_levels_ms if first.topic == SCHEDULE_TOPIC else ()
-        if len(messages) == 1:  # as all but those of tests
-            size = len(drafts[0])
-            code = (
-                unit_code(first, stored_ms, levels_ms) if levels_ms else tags_code(first.properties.get(TAGS))
-            )
-            return Run(
-                first.topic,
-                first.queue_id,
-                queue_offset,
-                queued,
-                stored_ms,
-                begin + size,
-                (begin,),
-                (size,),
-                (code,),
-                pack_unit(begin, size, code),
-                (index_keys(first),),
-            )
-        codes = [unit_code(message, stored_ms, levels_ms) for message in messages]
-        return _run(
-            first, queue_offset, stored_ms, begin, [*map(len, drafts)], codes, [*map(index_keys, messages)]
-        )
+        stored_ms, sizes = self._log.staged_timestamp_ms, [*map(len, drafts)]
+        codes = [unit_code(message, stored_ms, config.delay_levels_ms) for message in messages]
+        return _run(messages[0], queue_offset, stored_ms, begin, sizes, codes, [*map(index_keys, messages)])
 
     def _batch(self, batch: Batch, queue_offset: int, config: StoreConfig) -> Run:
         """Stage the messages of a batch, which are encoded together."""
@@ -211,14 +214,16 @@ def encode(messages: Sequence[Message], body_bytes_max: int, record_bytes_max: i
 
     Raises ValueError when one of them cannot be stored.
     """
-    for message in messages:
-        _check(len(message.body), body_bytes_max, message.queue_id)
     assert len(messages) == 1 or len(set(map(_place, messages))) == 1, "one queue and one host expected"
-    drafts = list(map(record.encode, messages))
-    for draft in drafts:
-        if len(draft) > record_bytes_max:
-            raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")
-    return drafts
+    return [_encoded(message, body_bytes_max, record_bytes_max) for message in messages]
+
+
+def _encoded(message: Message, body_bytes_max: int, record_bytes_max: int) -> bytearray:
+    _check(len(message.body), body_bytes_max, message.queue_id)
+    draft = record.encode(message)
+    if len(draft) > record_bytes_max:
+        raise ValueError(f"record has {len(draft)} bytes, {record_bytes_max} fit a segment")
+    return draft
 
 
 def _check(body_bytes: int, body_bytes_max: int, queue_id: int) -> None:

@@ -34,9 +34,10 @@ def answer(puts: list[Put], status: PutStatus, reason: str) -> None:
 
 def results(run: Run, store_host: Address, status: PutStatus, reason: str) -> list[PutResult]:
     """Return the results of messages that are in the log, whatever the status says about durability."""
-    host, queue_offset, found = address_digits(store_host), run.queue_offset, []
+    host, queue_offset, stored_ms = address_digits(store_host), run.queue_offset, run.store_timestamp_ms
+    found = []
     for commit_offset, size in zip(run.offsets, run.sizes, strict=True):
         message_id = f"{host}{commit_offset:016X}"
-        found.append(PutResult(status, queue_offset, commit_offset, message_id, reason, size))
+        found.append(PutResult(status, queue_offset, commit_offset, message_id, reason, size, stored_ms))
         queue_offset += 1
     return found

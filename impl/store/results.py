@@ -57,6 +57,8 @@ class PutResult(msgspec.Struct, frozen=True):
     reason: str = ""
     stored_bytes: int = 0
     """The size of the record; 0 when the message was not stored."""
+    store_timestamp_ms: int = 0
+    """The store time of the record; 0 when the message was not stored."""
 
 
 class GetStatus(StrEnum):

@@ -71,6 +71,8 @@ _DELAYS: Final = frozenset({DELAY, *TIMER_REQUESTS, timed_messages.RECALLED_KEY}
 _UNUSUAL_IN_BATCH: Final = _DELAYS | {WAIT}
 """The same for a message of a batch."""
 
+_TRANSACTION: Final = "transaction"
+"""The type of half messages in RocketMQ's metrics."""
 _MULTI_TAG: Final = "MULTI_TAG"
 _SHARDING_KEY: Final = "__SHARDINGKEY"
 """The property by which released brokers recognise an ordered message."""
@@ -157,11 +159,13 @@ def _answer(
     stored_bytes = result.stored_bytes if count == 1 else sum([each.stored_bytes for each in results])
     services.statistics.put(target.topic.topic_name, count, len(request.body))
     traffic = services.statistics.traffic
-    traffic.stored(first.topic, _message_type(first), count, stored_bytes)
+    message_type = _message_type(first)
+    traffic.stored(first.topic, message_type, count, stored_bytes)
+    if message_type == _TRANSACTION:
+        services.transactions.note_half(first, result)
     if target.dead_letter_of is not None:
         traffic.dead_letter(first.properties.get(RETRY_TOPIC, OTHERS), target.dead_letter_of)
     if services.events is not None:
-        services.transactions.note_half(first)
         for message, its_result in zip(reported, results, strict=False):
             _report(services, message, wait, its_result)
     fields = headers.write_send_response(
@@ -279,7 +283,7 @@ def _messages(
 def _message_type(message: Message) -> str:
     """Return the type of a message as RocketMQ's metrics name it."""
     if message.topic == half_messages.HALF_TOPIC:
-        return "transaction"
+        return _TRANSACTION
     if message.topic in (SCHEDULE_TOPIC, timed_messages.TIMER_TOPIC):
         return "delay"
     return "fifo" if _SHARDING_KEY in message.properties else "normal"

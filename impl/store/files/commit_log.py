@@ -34,6 +34,8 @@ class CommitLog:
 
     def __init__(self, segments: SegmentedFile) -> None:
         self.segments = segments
+        self.record_bytes_max = segments.segment_bytes - record.FILLER_BYTES
+        """The largest record that fits in a segment with a filler after it."""
         self.end = 0
         self.flushed = 0
         self.last_record: int | None = None
@@ -72,11 +74,6 @@ class CommitLog:
         """The commit offset from which the log must be kept, however old it is."""
         return self.end
 
-    @property
-    def record_bytes_max(self) -> int:
-        """The largest record that fits in a segment with a filler after it."""
-        return self.segments.segment_bytes - record.FILLER_BYTES
-
     def append_stored(self, position: int, data: bytes, store_timestamp_ms: int) -> None:
         """Write a record of another log at its position there.
 
@@ -99,7 +96,7 @@ class CommitLog:
             ValueError: they do not fit in a segment. OSError: the disk failed; nothing is staged any more,
                 and the log's end is unchanged.
         """
-        size = sum(map(len, drafts))
+        size = len(drafts[0]) if len(drafts) == 1 else sum(map(len, drafts))
         position = place = self._begin(len(drafts), size, now_ms)
         timestamp_ms = self.staged_timestamp_ms
         for number, draft in enumerate(drafts, queue_offset):

@@ -119,4 +119,4 @@ class MemoryStore:
         record.place(draft, len(queue), at, self.clock_ms)
         self._log.append(bytes(draft))
         queue.append(at)
-        return PutResult(status, len(queue) - 1, at, "id")
+        return PutResult(status, len(queue) - 1, at, "id", "", len(draft), self.clock_ms)

@@ -56,6 +56,14 @@ class Site:
         self.store.add(half_messages.half(Message("T", key.encode(), names)))
         return self.store.messages(HALF_TOPIC)[-1]
 
+    def note(self, key: str, **properties: str) -> StoredMessage:
+        """Store a half message, and note it as a send does. Return it as it is in the log."""
+        names = {"TRAN_MSG": "true", "PGROUP": "PG", "UNIQ_KEY": key, **properties}
+        message = half_messages.half(Message("T", key.encode(), names))
+        self.work.note_half(message, self.store.add(message))
+        self.events.kept.clear()
+        return self.store.messages(HALF_TOPIC)[-1]
+
     def end(self, half: StoredMessage, how: End = End.COMMIT) -> list[tuple[PutStatus | None, str]]:
         found: list[tuple[PutStatus | None, str]] = []
         self.work.end(half, how, lambda *result: found.append(result))
@@ -289,12 +297,89 @@ def test_a_transaction_that_was_just_stored_can_end() -> None:
     play(scenario)
 
 
-def test_only_the_storing_of_a_half_message_is_an_event() -> None:
+def test_the_storing_of_a_half_message_is_an_event() -> None:
     async def scenario(site: Site) -> None:
         half = site.send()
-        site.work.note_half(Message("T", b"", dict(half.message.properties)))
-        site.work.note_half(half.message)
+        site.work.note_half(half.message, PutResult(PutStatus.PUT_OK, 0, 0))
         assert site.events.kept == [(Kind.HALF, {"msg_id": "K", "topic": "T"})]
+
+    play(scenario)
+
+
+# Half messages that are kept in memory.
+
+
+@pytest.mark.parametrize("how", [End.COMMIT, End.ROLLBACK])
+def test_a_transaction_that_was_noted_ends_without_a_read_of_its_record(how: End) -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        half = site.note("K")
+        site.store.lost.add(half.commit_offset)
+        assert site.work.half_at(half.commit_offset) == dataclasses.replace(half, body_crc=0)
+        assert site.work._table.find(0) == HalfMessage(0, 0, 0, 0, half.store_timestamp_ms, None)
+        found = site.end(half, how)
+        assert found == [(PutStatus.PUT_OK if how is End.COMMIT else None, "")]
+        assert site.bodies() == (["K"] if how is End.COMMIT else [])
+        assert site.work.half_at(half.commit_offset) is None, "it is forgotten with its end"
+
+    play(scenario)
+
+
+def test_a_commit_of_a_kept_half_message_stores_the_same_message_as_one_that_is_read() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        properties = {"KEYS": "a b", "TAGS": "t", "CHECK_IMMUNITY_TIME_IN_SECONDS": "9"}
+        kept, read = site.note("K", **properties), site.send("K", **properties)
+        for half in (kept, read):
+            found = site.work.half_at(half.commit_offset)
+            assert found is not None
+            assert site.end(found) == [(PutStatus.PUT_OK, "")]
+        first, second = (stored.message for stored in site.store.messages("T"))
+        assert replace(second, prepared_transaction_offset=first.prepared_transaction_offset) == first
+
+    play(scenario)
+
+
+def test_a_half_message_that_could_not_be_committed_is_still_kept() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        half = site.note("K")
+        site.store.lost.add(half.commit_offset)
+        site.store.answers = [PutStatus.SERVICE_NOT_AVAILABLE]
+        site.end(half)
+        assert site.open() == ["K"]
+
+    play(scenario)
+
+
+def test_a_half_message_is_read_if_one_before_it_was_not_noted_or_none_is_readable_yet() -> None:
+    async def scenario(site: Site) -> None:
+        await site.read()
+        site.send("first")
+        second = site.note("second")
+        assert (site.work._table.read_end, site.work.open_count) == (0, 2)
+        site.end(second)
+        assert (site.work._table.read_end, site.open()) == (2, ["first"])
+        site.store.unreadable_from = site.store.next_commit_offset
+        site.note("third")
+        assert (site.work._table.read_end, site.open()) == (2, ["first"])
+
+    play(scenario)
+
+
+def test_a_checked_half_message_and_those_of_an_earlier_leadership_are_not_kept() -> None:
+    async def scenario(site: Site) -> None:
+        site.note("before the start")
+        assert len(site.work._kept) == 0
+        await site.read()
+        site.note("K")
+        site.store.clock_ms += TIMEOUT_MS
+        assert len(site.work._kept) == 1
+        await site.check()
+        assert len(site.work._kept) == 0
+        site.note("K")
+        await site.read()
+        assert len(site.work._kept) == 0
 
     play(scenario)
 

@@ -663,6 +663,7 @@ def test_a_result_says_where_the_message_is() -> None:
     result, data = play(scenario)
     assert data is not None
     assert record.decode(data).message.body == b"hello"
+    assert result.store_timestamp_ms == record.decode(data).store_timestamp_ms
     assert result.stored_bytes == len(data)
     assert result.message_id.endswith(f"{result.commit_offset:016X}")
 

@@ -4,6 +4,7 @@ correlation, timeouts, one-way requests, limits, misbehaving peers.
 """
 
 import asyncio
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import HEADER_BYTES_MAX, Command, decode, encode, new_request
 from mqproof.impl.remoting.frame import read_frame
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import IDLE_S, RemotingServer
 from mqproof.impl.runtime.network import Address, Connection, SimulatedNetwork
@@ -483,6 +485,29 @@ def test_the_body_of_a_request_that_does_not_use_it_does_not_count() -> None:
             return [one.code for one in peer.answers()]
 
     assert run_simulated(main()) == [2, 0]
+
+
+@pytest.mark.parametrize("code", [ECHO, SLOW])
+def test_a_body_that_does_not_count_occupies_no_memory_until_the_answer(code: int) -> None:
+    async def main() -> tuple[int, list[int]]:
+        async with World() as world:
+            later = Later()
+            world.server._handle = lambda _request, _channel: later
+            world.server._bodies_used = {ECHO}
+            peer = await world.raw()
+            tracemalloc.start()
+            try:
+                peer.connection.write(encode(new_request(code, body=bytes(4 << 20))))
+                await asyncio.sleep(1)
+                occupied, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            later.set(new_request(code).answer(7))
+            await asyncio.sleep(1)
+            return occupied, [one.code for one in peer.answers()]
+
+    occupied, answers = run_simulated(main())
+    assert (occupied >> 20, answers) == (4 if code == ECHO else 0, [7])
 
 
 def test_one_address_has_a_share_of_the_connections() -> None:

@@ -638,7 +638,13 @@ def test_a_slow_fsync_is_answered_with_a_timeout_and_still_counts_later() -> Non
         await store.start()
         result = await store.put(message("a"))
         assert result == PutResult(
-            PutStatus.FLUSH_DISK_TIMEOUT, 0, 0, "7F000001000000000000000000000000", "flush timed out", 103
+            PutStatus.FLUSH_DISK_TIMEOUT,
+            0,
+            0,
+            "7F000001000000000000000000000000",
+            "flush timed out",
+            103,
+            1_700_000_000_000,
         )
         assert loop.time() == pytest.approx(0.05)
         await asyncio.sleep(0.2)

@@ -441,7 +441,11 @@ class Counts:
 
 
 def answered(
-    *results: PutResult, dead_letter_of: str | None = None, wait: bool = True, log: bool = True
+    *results: PutResult,
+    dead_letter_of: str | None = None,
+    wait: bool = True,
+    log: bool = True,
+    first: Message = FIRST,
 ) -> tuple[Command, list[tuple[object, ...]], list[Any]]:
     """Return the answer to a send, what was counted, and the half messages and events that were recorded."""
     counts, events, halves = Counts(), Events(), list[Any]()
@@ -449,13 +453,13 @@ def answered(
         tracing_fields=lambda: {"TRACE_ON": "true"},
         statistics=counts,
         events=events if log else None,
-        transactions=SimpleNamespace(note_half=halves.append),
+        transactions=SimpleNamespace(note_half=lambda *half: halves.append(half)),
         config=SimpleNamespace(name="broker-a"),
     )
     target = _Target(TopicConfig("T"), 2, dead_letter_of)
-    messages = [FIRST, SECOND][: len(results)]
+    messages = [first, SECOND][: len(results)]
     request = new_request(RequestCode.SEND_MESSAGE, body=b"12345")
-    answer = _answer(services, request, target, FIRST, messages, wait, list(results))
+    answer = _answer(services, request, target, first, messages, wait, list(results))
     return answer, counts.calls, [*halves, *events.kept]
 
 
@@ -468,7 +472,7 @@ def test_a_stored_message_is_counted_reported_and_answered_with_its_place() -> N
     assert counted == [("put", "T", 1, 5), ("stored", "T", "normal", 1, 155)]
     place = {"topic": "T", "queue_id": 2, "queue_offset": 7, "commit_offset": 1000}
     event = (Kind.SEND_ACK, {"msg_id": "k1", **place, "status": "SEND_OK", "attrs": {}})
-    assert recorded == [FIRST, event]
+    assert recorded == [event]
 
 
 def test_each_message_of_a_batch_has_its_own_event_and_its_id_in_the_answer() -> None:
@@ -481,7 +485,7 @@ def test_each_message_of_a_batch_has_its_own_event_and_its_id_in_the_answer() ->
     assert (answer.code, answer.remark) == (ResponseCode.FLUSH_DISK_TIMEOUT, reason)
     assert (answer.fields["msgId"], answer.fields["queueOffset"]) == ("id0,id1", "7")
     assert counted == [("put", "T", 2, 5), ("stored", "T", "normal", 2, 201)]
-    events = [fields for _, fields in recorded[1:]]
+    events = [fields for _, fields in recorded]
     assert [(one["msg_id"], one["queue_offset"], one["status"], one["attrs"]) for one in events] == [
         ("k1", 7, "FLUSH_DISK_TIMEOUT", {"wait": "false"}),
         ("id1", 8, "FLUSH_DISK_TIMEOUT", {"wait": "false"}),
@@ -498,11 +502,20 @@ def test_without_an_event_log_nothing_is_recorded() -> None:
     assert (len(counted), recorded) == (2, [])
 
 
+@pytest.mark.parametrize("log", [True, False])
+def test_a_half_message_is_noted_with_its_place_before_its_event(log: bool) -> None:
+    half, result = Message(HALF_TOPIC, b""), PutResult(PutStatus.PUT_OK, 7, 1000, "id", stored_bytes=1)
+    _, counted, recorded = answered(result, log=log, first=half)
+    assert counted[1] == ("stored", HALF_TOPIC, "transaction", 1, 1)
+    assert (recorded[0], len(recorded)) == ((half, result), 2 if log else 1)
+
+
 def test_messages_that_were_not_stored_are_counted_as_failed() -> None:
     result = PutResult(PutStatus.SERVICE_NOT_AVAILABLE, reason="the disk is full")
     answer, counted, recorded = answered(result, result)
     assert (answer.code, answer.remark) == (ResponseCode.SERVICE_NOT_AVAILABLE, "the disk is full")
     assert (answer.fields, counted, recorded) == ({"TRACE_ON": "true"}, [("failed", 2)], [])
+    assert answered(result, first=Message(HALF_TOPIC, b""))[2] == []
 
 
 @pytest.mark.parametrize(
