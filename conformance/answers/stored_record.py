@@ -11,6 +11,8 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
+import msgspec
+
 PREPARED: Final = 4
 COMMITTED: Final = 8
 TRANSACTION_MASK: Final = 12
@@ -27,8 +29,7 @@ class RecordError(ValueError):
     """The bytes are not a record; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(msgspec.Struct, frozen=True):
     topic: str
     queue_id: int
     queue_offset: int
