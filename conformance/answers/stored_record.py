@@ -108,6 +108,7 @@ def offset_message_id(host: str, commit_offset: int) -> str:
     return (packed + commit_offset.to_bytes(8, "big")).hex().upper()
 
 
+@lru_cache(maxsize=1 << 12)  # an example reads the same records again and again
 def _record(raw: bytes) -> StoredRecord:
     _, magic, crc, queue_id, flag, queue_offset, commit_offset, system_flag, born_ms = _HEAD.unpack_from(raw)
     if magic not in (_MAGIC_V1, _MAGIC_V2):
