@@ -3,8 +3,11 @@
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from mqproof.conformance.answers.request_and_answer import SEND_BATCH, Exchange, long_names
 from mqproof.conformance.answers.stored_record import RecordError, StoredRecord, properties_of, read_batch
@@ -17,8 +20,7 @@ _LATER: Final = frozenset({"DELAY", "TRAN_MSG", "TIMER_DELAY_SEC", "TIMER_DELAY_
 """The properties of messages that are not stored in their own topic first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """A message as a client sent it."""
 
     topic: str

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import msgspec
+
 from mqproof.conformance.wire.frames import Frame
 
 SEND: Final = 10
@@ -42,8 +44,7 @@ _V2: Final = dict(
 )
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True, dict=True):
     """A request of a client, and the answer."""
 
     request: Frame

@@ -11,6 +11,8 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
+import msgspec
+
 PREPARED: Final = 4
 COMMITTED: Final = 8
 TRANSACTION_MASK: Final = 12
@@ -27,8 +29,7 @@ class RecordError(ValueError):
     """The bytes are not a record; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(msgspec.Struct, frozen=True):
     topic: str
     queue_id: int
     queue_offset: int
@@ -107,6 +108,7 @@ def offset_message_id(host: str, commit_offset: int) -> str:
     return (packed + commit_offset.to_bytes(8, "big")).hex().upper()
 
 
+@lru_cache(maxsize=1 << 12)  # an example reads the same records again and again
 def _record(raw: bytes) -> StoredRecord:
     _, magic, crc, queue_id, flag, queue_offset, commit_offset, system_flag, born_ms = _HEAD.unpack_from(raw)
     if magic not in (_MAGIC_V1, _MAGIC_V2):

@@ -7,8 +7,9 @@ import base64
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from mqproof.conformance.hostile.attack import OPAQUE, Frames, Names, Signer
 from mqproof.conformance.wire.frames import Frame, encode

@@ -29,6 +29,10 @@ def _without_backup(store: Any, data: bytes) -> None:
     write_durably(store._runtime.disk, store._path, data)
 
 
+def _accepted(*_: object) -> None:
+    """Accept any value."""
+
+
 async def _nothing(*_: object) -> None:
     """Do nothing."""
 
@@ -76,6 +80,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "slots-not-resized": "rounds of the client",
     "not-greeted-after-a-reconnect": "sessions of the client",
     "penalty-above-the-threshold": "edges of the producer",
+    "searched-by-any-time": "pulls of the client",
     "all-overdue-at-once": "messages that a consumer holds",
     "inflated-to-any-size": "sizes that a consumer holds",
     "a-connection-for-each-send": "connections of threads",
@@ -115,6 +120,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "penalty-above-the-threshold", "an attempt that takes exactly a threshold has the penalty below it",
         f"{_CLIENT}.producing.queue_choice:LatencyLevels.rest_ms", _above_the_threshold,
+    ),
+    unexplained(
+        "searched-by-any-time", "a consumer searches its queues by a time that is not a number",
+        f"{_CLIENT}.consuming.pull_consumer:require_time_ms", _accepted,
     ),
     unexplained(
         "all-overdue-at-once", "more than 16 overdue messages of a queue are sent back at once",

@@ -9,7 +9,6 @@ import json
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
@@ -40,14 +39,13 @@ class Header(IntEnum):
     BINARY = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A request or a response."""
+class Frame(msgspec.Struct, frozen=True):
+    """A request or a response. `msgspec.structs.replace` returns a changed copy."""
 
     code: int
     opaque: int = 0
     flag: int = 0
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = {}
     body: bytes = b""
     remark: str | None = None
     version: int = VERSION

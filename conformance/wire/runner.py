@@ -5,9 +5,11 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from string import Template
 from typing import Final
+
+from msgspec.structs import replace
 
 from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, MalformedError, encode
 from mqproof.conformance.wire.model import (

@@ -130,7 +130,7 @@ def report_lost_end(parts: Parts, end: int, truncated_bytes: int) -> None:
     path, is_listed = log.segments.path_of(end), False
     for queue in parts.queues:
         first = queue.find_end(lambda unit: points_into_log(unit, end))
-        beyond = [(offset, unit) for offset, unit in _entries(queue, first, _LISTED_MAX) if unit.size > 0]
+        beyond = list(_written(queue, first, _LISTED_MAX))
         is_listed |= bool(beyond)
         for offset, unit in beyond:
             place = record_place(log, queue, offset, unit)
@@ -140,10 +140,10 @@ def report_lost_end(parts: Parts, end: int, truncated_bytes: int) -> None:
         parts.damage.add(Damage(DamageKind.LOG, f"{path}, commit offset {end}", problem, Outcome.CUT))
 
 
-def _entries(queue: ConsumeQueue, first: int, count: int) -> Iterator[tuple[int, Unit]]:
-    """Yield at most `count` entries with their offsets, beyond the end of a segment too."""
-    while units := queue.units(first, count):
-        yield from enumerate(units, first)
+def _written(queue: ConsumeQueue, first: int, count: int) -> Iterator[tuple[int, Unit]]:
+    """Yield the written ones of `count` entries with their offsets, beyond the end of a segment too."""
+    while units := list(queue.fields(first, count)):  # nearly all were never written
+        yield from ((offset, Unit(*each)) for offset, each in enumerate(units, first) if each[1] > 0)
         first, count = first + len(units), count - len(units)
 
 

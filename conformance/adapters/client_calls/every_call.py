@@ -13,7 +13,6 @@ from mqproof.conformance.adapters.client_calls import (
     interruptions,
     late_answers,
     polling,
-    pulling,
     registration,
     rewinds,
     sending,
@@ -41,7 +40,6 @@ async def _arguments(expect: Expectations, servers: ScriptedServers) -> None:
 PARTS: Final[tuple[Part, ...]] = (
     _arguments,
     sending.judge,
-    pulling.judge,
     registration.judge,
     transacting.judge,
     consuming.judge,

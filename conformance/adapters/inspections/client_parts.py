@@ -11,6 +11,7 @@ from mqproof.conformance.adapters.client_calls import (
     holding,
     lasting_connections,
     producing,
+    pulling,
     rounds,
     sessions,
     settings_files,
@@ -57,6 +58,7 @@ BROADCASTING: Final = _of("members that broadcast", broadcasting.judge, chapters
 ROUNDS: Final = _of("rounds of the client", rounds.judge, chapters.PUSH_CONSUMERS)
 SESSIONS: Final = _of("sessions of the client", sessions.judge, chapters.CLIENT_REGISTRATION)
 PRODUCING: Final = _of("edges of the producer", producing.judge, chapters.QUEUE_CHOICE)
+PULLING: Final = _of("pulls of the client", pulling.judge, chapters.PULL_REQUESTS)
 HOLDING: Final = _of("messages that a consumer holds", holding.judge, chapters.PUSH_CONSUMERS)
 SIZES: Final = _of("sizes that a consumer holds", holding.sizes, chapters.COMPRESSION)
 LASTING: Final = _of("connections of threads", lasting_connections.judge, _BLOCKING_SENDS)
@@ -65,6 +67,6 @@ FAILING: Final = _of("failing requests of the client", failing_calls.judge, chap
 WRONG_ROUTES: Final = _of("routes at their limits", wrong_routes.judge, chapters.NAME_SERVERS_AND_ROUTES)
 WHOLE_EVENTS: Final = _of("events of the client", whole_events.judge, chapters.EVENTS_OF_A_CLIENT)
 CLIENT_PARTS: Final = (
-    FAILING, WHOLE_EVENTS, WRONG_ROUTES, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES,
-    LASTING, SETTINGS_FILES,
+    FAILING, WHOLE_EVENTS, WRONG_ROUTES, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, PULLING,
+    HOLDING, SIZES, LASTING, SETTINGS_FILES,
 )  # fmt: skip

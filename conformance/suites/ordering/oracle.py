@@ -7,7 +7,7 @@ may take its locks at any later time while the broker runs, or never. Locks are 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, InjectFault
@@ -57,42 +57,49 @@ def _after(lease_s: float, state: State, operation: Operation) -> Iterable[State
             yield state
 
 
-def _taken(lease_s: float, state: State, now: Span) -> Iterator[State]:
-    """Yield the states in which any requests with lost answers have taken their locks, in any order."""
-    yield state
-    for lock in state.unheard:
-        left = state._replace(unheard=state.unheard - {lock})
-        late = replace(lock, span=Span(lock.span.begin_s, now.end_s))
-        for after in _granted(lease_s, left, late):
-            yield from _taken(lease_s, after, now)
+def _taken(lease_s: float, state: State, now: Span) -> set[State]:
+    """Return the states in which any requests with lost answers have taken their locks, in any order."""
+    found, unexamined = {state}, [state]
+    while unexamined:
+        each = unexamined.pop()
+        for lock in each.unheard:
+            left = each._replace(unheard=each.unheard - {lock})
+            late = replace(lock, span=Span(lock.span.begin_s, now.end_s))
+            new = set(_granted(lease_s, left, late)) - found
+            found |= new
+            unexamined += new
+    return found
 
 
 def _granted(lease_s: float, state: State, lock: Lock) -> list[State]:
     """Return the states after a request with that answer; with any answer, if it was lost."""
-    states = [state]
+    tables = [state.table]
     for queue_id in lock.queues:
-        states = [
-            after
-            for each in states
-            for granted, after in _requested(lease_s, each, lock, queue_id)
+        slot = SLOTS.index((lock.group, queue_id))
+        tables = [
+            with_item(table, slot, held)
+            for table in tables
+            for granted, held in _requested(lease_s, table[slot], lock)
             if lock.granted is None or granted == (queue_id in lock.granted)
         ]
-    return states
+    return [State(table, state.unheard) for table in tables]
 
 
-def _requested(lease_s: float, state: State, lock: Lock, queue_id: int) -> Iterator[tuple[bool, State]]:
-    """Yield (granted, state afterwards) of LockQueue, for each possible state of the lease."""
-    slot, m = SLOTS.index((lock.group, queue_id)), MEMBERS.index(lock.member)
-    held = state.table[slot]
+def _requested(lease_s: float, held: Held, lock: Lock) -> Iterator[tuple[bool, Held]]:
+    """Yield (granted, the lock afterwards) of LockQueue, for each possible state of the lease."""
     for over in _over(lease_s, held, lock.span):
-        request = _BLANK._replace(
-            holder=held.holder, held=int(over), asking=with_item(_BLANK.asking, m, "asked")
-        )
-        after = order_lock.lock_queue(_CONFIG, request, lock.member)
-        assert after is not None
-        granted = after.asking[m] == "granted"
-        now = Held(after.holder, lock.span) if granted else held
-        yield granted, state._replace(table=with_item(state.table, slot, now))
+        holder = _holder_after(held.holder, lock.member, over=over)
+        yield (False, held) if holder is None else (True, Held(holder, lock.span))
+
+
+@cache
+def _holder_after(holder: str, member: str, *, over: bool) -> str | None:
+    """Return the holder after the model's LockQueue of a member; None if the lock is refused."""
+    m = MEMBERS.index(member)
+    request = _BLANK._replace(holder=holder, held=int(over), asking=with_item(_BLANK.asking, m, "asked"))
+    after = order_lock.lock_queue(_CONFIG, request, member)
+    assert after is not None
+    return after.holder if after.asking[m] == "granted" else None
 
 
 def _over(lease_s: float, held: Held, span: Span) -> Iterator[bool]:

@@ -7,6 +7,7 @@ again.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault
@@ -86,10 +87,14 @@ def _finals(one: _One) -> int:
 
 def _drifted(message: Message, at_s: float) -> Possible:
     """Return the states that time alone may lead to: the message becomes due, and is delivered."""
-    found = set(message.possible)
-    if at_s < message.due_s:
-        return frozenset(found)
-    for one in message.possible:
+    return message.possible if at_s < message.due_s else _due(message.possible)
+
+
+@lru_cache(maxsize=1 << 12)  # the messages of a run meet the same few states
+def _due(possible: Possible) -> Possible:
+    """Return the states that the time of delivery may lead to."""
+    found = set(possible)
+    for one in possible:
         due = timers.tick(_CONFIG, one) or one
         delivered = timers.deliver(_CONFIG, due, _MSG)
         secured = None if delivered is None else timers.secure(_CONFIG, delivered)

@@ -1,8 +1,7 @@
 """Tests the suites' own reader of records on the example of the protocol documentation."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mqproof.conformance.answers.stored_record import (
     RecordError,

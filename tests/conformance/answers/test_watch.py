@@ -2,10 +2,10 @@
 
 import struct
 import zlib
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from mqproof.conformance.answers.request_and_answer import (
     END_TRANSACTION,

@@ -1,9 +1,9 @@
 """Every verdict, on servers that are wrong in one way each."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import RESPONSE, Frame, Header, encode, framed
