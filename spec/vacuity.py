@@ -145,6 +145,9 @@ def _contexts(
         case (("junction" | "infix"), "/\\"):
             for part in node.parts:
                 yield from _contexts(modules, module, part, outer)
+        case "infix", "\\/" if node.parts[0].op == "UNCHANGED":
+            # A step that changes none of these variables cannot break the claim. TLC compares them quicker.
+            yield from _contexts(modules, module, node.parts[1], outer)
         case "infix", "=>" | "~>":
             inner = outer
             if not any(n.op.startswith(_TEMPORAL) for n in node.parts[0].walk() if n.kind != "index"):

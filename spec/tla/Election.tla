@@ -117,14 +117,14 @@ VARIABLE commit    \* memory: the number of entries that the node knows to be co
 CommitOK == commit \in [Nodes -> Nat]
 
 VARIABLE network   \* messages in flight
-Links == [source : Nodes, target : Nodes]
-NetworkOK ==
-    \A m \in network :
-        /\ m.source \in Nodes /\ m.target \in Nodes /\ m.term \in Nat
-        /\ \/ m.kind = "VOTE" /\ m.endIndex \in Nat /\ m.endTerm \in Nat
-           \/ m.kind = "HEART_BEAT"
-           \/ m.kind = "PUSH" /\ m.index \in Nat \ {0} /\ m.prevTerm \in Nat /\ m.entry \in Entries
-           \/ m.kind = "COMMIT" /\ m.index \in Nat \ {0} /\ m.entryTerm \in Nat
+VoteRequests == [kind : {"VOTE"}, source : Nodes, target : Nodes, term : Nat, endIndex : Nat, endTerm : Nat]
+HeartBeatRequests == [kind : {"HEART_BEAT"}, source : Nodes, target : Nodes, term : Nat]
+PushRequests ==
+    [kind : {"PUSH"}, source : Nodes, target : Nodes, term : Nat, index : Nat \ {0}, prevTerm : Nat, entry : Entries]
+CommitRequests ==
+    [kind : {"COMMIT"}, source : Nodes, target : Nodes, term : Nat, index : Nat \ {0}, entryTerm : Nat]
+Requests == VoteRequests \cup HeartBeatRequests \cup PushRequests \cup CommitRequests
+NetworkOK == network \subseteq Requests
 
 VARIABLE answer    \* the status of each message, as its client knows it
 AnswerOK == answer \in [Messages -> {"unsent", "waiting", "SUCCESS", "NOT_LEADER", "unknown"}]
@@ -555,15 +555,14 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 \* RAFT-1
 ElectionSafety == \A a, b \in winners : a.term = b.term => a.node = b.node
 
-\* RAFT-2
+\* RAFT-2. UNCHANGED comes first, here and below, only because it takes TLC less time.
 LeaderAppendOnly ==
-    [][\A n \in Nodes : role[n] = "LEADER" /\ role'[n] = "LEADER" => IsPrefix(log[n], log'[n])]_vars
+    [][UNCHANGED log \/ \A n \in Nodes : role[n] = "LEADER" /\ role'[n] = "LEADER" => IsPrefix(log[n], log'[n])]_vars
 
 \* RAFT-3
 LogMatching ==
-    \A a, b \in Nodes :
-        \A i \in 1..Min(Len(log[a]), Len(log[b])) :
-            log[a][i].term = log[b][i].term => Prefix(log[a], i) = Prefix(log[b], i)
+    \A a \in Nodes : \A i \in 1..Len(log[a]) : \A b \in Nodes :
+        i <= Len(log[b]) /\ log[a][i].term = log[b][i].term => Prefix(log[a], i) = Prefix(log[b], i)
 
 \* RAFT-4
 LeaderCompleteness ==
@@ -654,14 +653,14 @@ AnswersTrue ==
 
 \* Terms only rise, and a vote does not change within its term, even across a crash.
 VotesKept ==
-    [][\A n \in Nodes :
+    [][UNCHANGED file \/ \A n \in Nodes :
         IF term'[n] = term[n] THEN votedFor[n] # None => votedFor'[n] = votedFor[n]
         ELSE term'[n] > term[n] /\ votedFor'[n] = None]_vars
 
 \* A node gives up a term only if it is lost: after a vote for another node, after a round that a quorum
 \* answered, or for a later term.
 TermsGivenUp ==
-    [][\A n \in Nodes :
+    [][UNCHANGED known \/ \A n \in Nodes :
         role[n] = "CANDIDATE" /\ known[n] = term[n] /\ known'[n] > known[n] =>
             \/ votedFor[n] \notin {None, n}
             \/ Most({p \in Nodes : answers[n][p] # None})
@@ -670,7 +669,7 @@ TermsGivenUp ==
 
 \* A vote goes to a candidate that requested it in this term, with a log that is at least as good.
 VotesEarned ==
-    [][\A n \in Nodes :
+    [][UNCHANGED votedFor \/ \A n \in Nodes :
         votedFor'[n] \notin {votedFor[n], None} =>
             /\ role[n] # "DOWN" /\ term'[n] = term[n]
             /\ votedFor'[n] = n \/ \E m \in network :
@@ -679,7 +678,7 @@ VotesEarned ==
 
 \* The answer that a candidate receives matches the state of the voter.
 AnswersEarned ==
-    [][\A n, p \in Nodes :
+    [][UNCHANGED answers \/ \A n, p \in Nodes :
         p # n /\ answers'[n][p] \notin {answers[n][p], None} =>
             LET result == answers'[n][p]
                 ahead == Last(log[p]) > Last(log[n])
@@ -694,7 +693,7 @@ AnswersEarned ==
 
 \* A new leader was elected, and it notifies all other nodes.
 Elected ==
-    [][\A n \in Nodes :
+    [][UNCHANGED role \/ \A n \in Nodes :
         role[n] # "LEADER" /\ role'[n] = "LEADER" =>
             /\ Most({p \in Nodes : answers[n][p] = "ACCEPT"})
             /\ winners' = winners \cup {[term |-> term[n], node |-> n]}
@@ -714,7 +713,7 @@ SentInRole ==
 \* A leader's log grows at its end. A follower's log grows by pushed entries, which replace only entries that
 \* contradict them. A crash removes only non-durable entries. A new entry is not durable yet.
 LogsChange ==
-    [][\A n \in Nodes :
+    [][UNCHANGED log \/ \A n \in Nodes :
         log'[n] # log[n] =>
             LET end == Len(log'[n])
             IN  /\ role'[n] = "DOWN" => end >= durable[n] /\ log'[n] = SubSeq(log[n], 1, end)
@@ -731,7 +730,7 @@ LogsChange ==
 
 \* Durable entries remain, except for those that a follower replaces.
 DurableStays ==
-    [][\A n \in Nodes : durable'[n] < durable[n] => role'[n] = "FOLLOWER" /\ Len(log'[n]) = durable'[n] + 1]_vars
+    [][UNCHANGED durable \/ \A n \in Nodes : durable'[n] < durable[n] => role'[n] = "FOLLOWER" /\ Len(log'[n]) = durable'[n] + 1]_vars
 
 \* Committed entries remain committed. New entries are committed when a quorum keeps them durably and the last
 \* one is of its leader's term.

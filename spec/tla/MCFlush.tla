@@ -10,11 +10,15 @@ MCProcessCrash == MayCrash /\ ProcessCrash
 MCOsCrash(n, torn, kept) == MayCrash /\ OsCrash(n, torn, kept)
 MCPowerLoss == MayCrash /\ PowerLoss
 
+\* The images of the queues that MCNext tries: one entry more than the longest queue has, so that a guard of
+\* SystemCrash is tried where it is false.
+EntriesMax == Min(Max({Len(queue[q]) : q \in Queues}) + 1, Cardinality(Messages))
+
 MCNext ==
     \/ Serve \/ Consume \/ Shutdown \/ Recover
     \/ MCProcessCrash
-    \/ /\ MayCrash \* if false, no image is tried; MCOsCrash evaluates it again for each image
-       /\ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..Cardinality(Messages)] : MCOsCrash(n, torn, kept)
+    \/ /\ MayCrash \* MCOsCrash would evaluate it for each image
+       /\ \E n \in 0..Len(log), torn \in BOOLEAN, kept \in [Queues -> 0..EntriesMax] : OsCrash(n, torn, kept)
     \/ MCPowerLoss
 
 MCInit == Init

@@ -24,6 +24,7 @@ DeadSpec == Init /\\ [][DeadNext]_vars
 Emptied == \\A n \\in {x \\in Nodes : count[x] > Max} : log # << >>
 OnlyOne == [][owner = NoNode /\\ owner' = NoNode => UNCHANGED log]_vars
 Acquired == [][\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m} : count[n] = 0]_vars
+Quicker == [][UNCHANGED owner \\/ \\A n \\in {m \\in Nodes : count[m] > Max} : count[n] = 0]_vars
 Released == (\\E n \\in Nodes : count[n] > Max) ~> owner = NoNode
 ====
 """
@@ -80,6 +81,7 @@ def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
         ("Emptied", "\\A n \\in {x \\in Nodes : count[x] > Max}"),
         ("Released", "(\\E n \\in Nodes : count[n] > Max)"),
         ("Acquired", "\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m}"),
+        ("Quicker", "\\A n \\in {m \\in Nodes : count[m] > Max}"),
         ("OnlyOne", "owner = NoNode /\\ owner' = NoNode"),
     ],
 )
