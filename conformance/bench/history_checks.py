@@ -61,7 +61,7 @@ def measure_columns(operations: int, directory: Path) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory(dir=directory) as name:
         folder = Path(name) / "h.columns"
-        write(folder, operations, _QUEUES)
+        write(folder, operations, _QUEUES, cores())
         began, began_cpu = time.perf_counter(), _cpu_seconds()
         report = check_files([folder], processes=cores())
         seconds, cpu_seconds = time.perf_counter() - began, _cpu_seconds() - began_cpu

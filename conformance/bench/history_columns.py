@@ -6,20 +6,23 @@ messages at a time, and one polls with a tag. The producers' operations overlap.
 round.
 """
 
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import numpy as np
 
-from mqproof.conformance.history.columns.tables import CONSUME, LINES, POLL, TABLES, Array, Header
+from mqproof.conformance.history.columns.encoding import Array
+from mqproof.conformance.history.columns.tables import CONSUME, POLL, Header
+from mqproof.conformance.history.columns.writer import add_block, write_header
 from mqproof.conformance.history.lines import Group, Setup, SetupValue, Type, encode
+from mqproof.conformance.history.parallel import mapped
 
 OPERATIONS: Final = 9
 """The operations of a queue in a round."""
 _LINES: Final = 2 * OPERATIONS
 _STEP_NS: Final = 1000
-_BLOCK_LINES: Final = 1 << 20
+_BLOCK_ROUNDS: Final = 1 << 14
 _PRODUCERS: Final = ("p0", "p1", "p2", "p3")
 _NEMESIS: Final = "nemesis"
 SETUP: Final = SetupValue(
@@ -30,70 +33,86 @@ SETUP: Final = SetupValue(
 )
 
 
-def write(folder: Path, operations: int, queues: int) -> int:
+def write(folder: Path, operations: int, queues: int, processes: int = 1) -> int:
     """Write a history of about this many operations; return how many there are."""
     rounds = max(1, operations // (OPERATIONS * queues))
+    folder.mkdir(parents=True)
+    names: list[str | int] = [_NEMESIS, *_PRODUCERS, *SETUP.groups]
+    names += [f"{group}-{queue}" for queue in range(queues) for group in SETUP.groups]
+    with mapped(min(processes, queues)) as map_:
+        for _ in map_(partial(_write_queue, folder, rounds, queues), range(queues)):
+            pass
     lines = 1 + rounds * queues * _LINES
-    (folder / "lines").mkdir(parents=True)
-    consumers = [f"{group}-{queue}" for queue in range(queues) for group in SETUP.groups]
-    names = [_NEMESIS, *_PRODUCERS, *SETUP.groups, *consumers]
-    time = _open(folder / "lines" / "time.npy", LINES["time"], lines)
-    process = _open(folder / "lines" / "process.npy", LINES["process"], lines)
-    for begin in range(0, lines, _BLOCK_LINES):
-        numbers = np.arange(begin, min(lines, begin + _BLOCK_LINES))
-        time[numbers[0] : numbers[-1] + 1] = numbers * _STEP_NS
-    process[0] = 0
-    process[1:].reshape(rounds, queues * _LINES)[:] = _round(names, queues)
-    for queue in range(queues):
-        _write_queue(folder / str(queue), queue, np.arange(rounds) * queues * _LINES + queue * _LINES + 1)
-    header = Header(names=list(names), queues=[f"T/b/{queue}" for queue in range(queues)])
-    (folder / "columns.json").write_bytes(msgspec.json.encode(header))
+    write_header(folder, Header(names=names, queues=[f"T/b/{queue}" for queue in range(queues)], lines=lines))
     (folder / "rest.jsonl").write_bytes(encode(Setup(0, 0, _NEMESIS, Type.INFO, SETUP)))
     return rounds * queues * OPERATIONS
 
 
-def _round(names: list[str], queues: int) -> list[int]:
-    """Return the processes of the lines of a round, as numbers of names."""
-    found: list[int] = []
-    for queue in range(queues):
-        poller, listener, tagged = (names.index(f"{group}-{queue}") for group in SETUP.groups)
-        found += [1, 2, 3, 4, 2, 1, 4, 3, *[poller] * 4, *[listener] * 4, *[tagged] * 2]
-    return found
+def _write_queue(folder: Path, rounds: int, queues: int, queue: int) -> None:
+    for begin in range(0, rounds, _BLOCK_ROUNDS):
+        numbers = np.arange(begin, min(rounds, begin + _BLOCK_ROUNDS))
+        _write_rounds(folder, queue, numbers, 1 + (numbers * queues + queue) * _LINES)
 
 
-def _write_queue(folder: Path, queue: int, first: Array) -> None:
-    """Write a queue whose rounds begin at these lines."""
-    rounds = len(first)
-    size = 4 * rounds
+def _write_rounds(folder: Path, queue: int, numbers: Array, first: Array) -> None:
+    """Write some rounds of a queue, whose first lines are given."""
+    rounds, size = len(numbers), 4 * len(numbers)
     groups = range(1 + len(_PRODUCERS), 1 + len(_PRODUCERS) + len(SETUP.groups))
-    offsets = np.arange(size)
+    members = [groups[-1] + 1 + queue * len(SETUP.groups) + place for place in range(len(SETUP.groups))]
+    offsets = _at(numbers * 4, 0, 1, 2, 3)
     # The second producer is answered first, and so on: the order of the ends is that of the offsets.
-    start, end = _at(first, 1, 0, 3, 2), _at(first, 4, 5, 6, 7)
-    ids, offset_ids = _texts(queue, offsets, b"m"), _texts(queue, offsets, b"o")
-    tags = np.tile(np.array([b"A", b"B"]), 2 * rounds)
-    texts = {"id": ids, "body": _texts(0, offsets * 7919, b"")[:, None].view("S8")[:, 1].copy(), "tag": tags}
-    texts["key"] = np.zeros(size, "S1")
-    _save(folder, "sends", start=start, end=end, offset=offsets, count=np.ones(size), offset_id=offset_ids)
-    _save(folder, "messages", **texts)
-    stored = end * _STEP_NS
-    _save(folder, "contents", offset=offsets, **texts, born=stored - 1, stored=stored, offset_id=offset_ids)
-    kind = np.tile([POLL, CONSUME, CONSUME, POLL], rounds)
-    reads = {
-        "kind": kind,
-        "start": _at(first, 8, 12, 14, 16),
-        "end": _at(first, 9, 13, 15, 17),
-        "group": np.tile([groups[0], groups[1], groups[1], groups[2]], rounds),
-        "client": np.full(size, -1),
-        "node": np.full(size, -1),
-        "offset": np.where(kind == POLL, np.repeat(np.arange(rounds) * 4, 4), -1),
-        "count": np.tile([4, 2, 2, 2], rounds),
+    sends = _spans(_at(first, 1, 0, 3, 2), _at(first, 4, 5, 6, 7), np.tile([2, 1, 4, 3], rounds))
+    add_block(
+        folder,
+        queue,
+        "sends",
+        {**sends, "offset": offsets, "count": np.ones(size), "message": offsets, "offset_id": offsets},
+    )
+    texts = {
+        "id": _texts(queue, offsets, b"m"),
+        "body": _texts(0, offsets * 7919, b"")[:, None].view("S8")[:, 1].copy(),
+        "tag": np.tile(np.array([b"A", b"B"]), 2 * rounds),
+        "key": np.zeros(size, "S1"),
     }
-    reads["next"] = reads["max"] = np.where(reads["offset"] >= 0, reads["offset"] + 4, -1)
-    _save(folder, "reads", **reads)
-    _save(folder, "delivered", content=_at(np.arange(rounds) * 4, 0, 1, 2, 3, 0, 1, 2, 3, 0, 2))
-    group, client = np.full(rounds, groups[0]), np.full(rounds, -1)
-    commits = {"start": _at(first, 10), "end": _at(first, 11), "group": group, "client": client}
-    _save(folder, "commits", **commits, offset=np.arange(1, rounds + 1) * 4)
+    add_block(folder, queue, "messages", texts)
+    add_block(folder, queue, "offset_ids", {"text": _texts(queue, offsets, b"o")})
+    stored = sends["ended"]
+    contents = {"message": offsets, "offset": offsets, "stored": stored, "born": stored - 1}
+    add_block(folder, queue, "contents", {**contents, "offset_id": offsets})
+    kind = np.tile([POLL, CONSUME, CONSUME, POLL], rounds)
+    reader = np.tile([0, 1, 1, 2], rounds)
+    offset = np.where(kind == POLL, np.repeat(numbers * 4, 4), -1)
+    next_ = np.where(kind == POLL, offset + 4, -1)
+    reads = _spans(_at(first, 8, 12, 14, 16), _at(first, 9, 13, 15, 17), np.array(members)[reader])
+    none = np.full(size, -1)
+    add_block(
+        folder,
+        queue,
+        "reads",
+        {
+            **reads,
+            "kind": kind,
+            "group": np.array(groups)[reader],
+            "client": none,
+            "node": none,
+            "offset": offset,
+            "next": next_,
+            "max": next_,
+            "count": np.tile([4, 2, 2, 2], rounds),
+        },
+    )
+    add_block(folder, queue, "delivered", {"content": _at(numbers * 4, 0, 1, 2, 3, 0, 1, 2, 3, 0, 2)})
+    commits = _spans(_at(first, 10), _at(first, 11), np.full(rounds, members[0]))
+    group = np.full(rounds, groups[0])
+    add_block(
+        folder, queue, "commits",
+        {**commits, "group": group, "client": none[:rounds], "offset": (numbers + 1) * 4},
+    )  # fmt: skip
+
+
+def _spans(start: Array, end: Array, process: Array) -> dict[str, Array]:
+    times = {"ended": end * _STEP_NS, "began": start * _STEP_NS}
+    return {"end": end, "start": start, **times, "process": process}
 
 
 def _at(first: Array, *places: int) -> Array:
@@ -112,14 +131,3 @@ def _texts(queue: int, numbers: Array, kind: bytes) -> Array:
     head = np.frombuffer(kind + f"{queue:0{4 - len(kind)}x}".encode(), np.uint8)
     found: Array = np.ascontiguousarray(np.hstack([np.tile(head, (len(numbers), 1)), digits])).view("S16")
     return found.ravel()
-
-
-def _save(folder: Path, table: str, **columns: Any) -> None:
-    (folder / table).mkdir(parents=True)
-    for name, kind in TABLES[table].items():
-        column = columns[name] if kind == "S" else columns[name].astype(kind)
-        np.save(folder / table / f"{name}.npy", column, allow_pickle=False)
-
-
-def _open(file: Path, kind: str, rows: int) -> Array:
-    return np.lib.format.open_memmap(file, "w+", np.dtype(kind), (rows,))

@@ -5,6 +5,7 @@ readers: it uses numpy and json.
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Container, Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,9 +16,18 @@ import numpy as np
 
 from mqproof.conformance.history.verification import RefusedError
 
-TABLES = ("sends", "messages", "reads", "delivered", "contents", "commits")
+SPAN = ("end", "start", "ended", "began", "process")
+TABLES = {
+    "sends": (*SPAN, "offset", "count", "message", "offset_id"),
+    "reads": (*SPAN, "kind", "group", "client", "node", "offset", "next", "max", "count"),
+    "commits": (*SPAN, "group", "client", "offset"),
+    "delivered": ("content",), "contents": ("message", "offset", "stored", "born", "offset_id"),
+    "messages": ("id", "body", "tag", "key"), "offset_ids": ("text",),
+}  # fmt: skip
+SINCE = {"start": "end", "began": "ended", "next": "offset", "max": "next", "born": "stored"}
+STEPS = {"end", "ended", "message", "offset_id", "content", "stored"}
 BEGIN, END, ALONE = 1, 2, 3
-BLOCK = 1 << 20
+WINDOW, BLOCK = 1 << 28, 1 << 20
 Line = dict[str, Any]
 
 
@@ -27,11 +37,53 @@ def expect(holds: object, otherwise: str) -> None:
         raise RefusedError(otherwise)
 
 
-def table(folder: Path) -> Any:
-    """Return the columns of a table as attributes."""
-    found = {file.stem: np.load(file, mmap_mode="r") for file in sorted(folder.glob("*.npy"))}
-    expect(len({column.shape for column in found.values()}) == 1, f"{folder}: columns of different lengths")
-    return SimpleNamespace(**found)
+def numbers(table: str, name: str, form: list[int], data: bytes, rows: int) -> Any:
+    """Return the numbers of a column of a block."""
+    width, base, factor, first, _ = form
+    stored = np.frombuffer(data, f"<u{width}") if width else np.zeros(rows, np.uint8)
+    found = stored.astype(np.int64) * factor + base
+    if name in STEPS or (name == "offset" and table != "reads"):
+        found[0] = first
+        found = np.cumsum(found)
+    return found
+
+
+def texts(form: list[Any], data: bytes, rows: int) -> Any:
+    """Return the texts of a column of a block."""
+    shared = np.frombuffer(b64decode(form[0]), np.uint8)
+    letters = np.tile(shared, (rows, 1))
+    letters[:, form[1]] = np.frombuffer(data, np.uint8).reshape(rows, len(form[1]))
+    return letters.view(f"S{len(shared)}").ravel()
+
+
+def table(file: Path, name: str, columns: tuple[str, ...] = ()) -> Any:
+    """Return columns of a table, or all, as attributes."""
+    none = np.array([], "S1" if name in ("messages", "offset_ids") else np.int64)
+    parts: dict[str, list[Any]] = {column: [none] for column in columns or TABLES[name]}
+    with file.with_suffix(".jsonl").open("rb") as index, file.open("rb") as data:
+        for block in map(json.loads, index):
+            count, forms = block["rows"], {**block["numbers"], **block["texts"]}
+            for column in TABLES[block["table"]]:
+                form, is_text = forms[column], column in block["texts"]
+                stored = data.read(count * (len(form[1]) if is_text else form[0]))
+                if block["table"] != name or column not in parts:
+                    continue
+                found = texts(form, stored, count) if is_text else numbers(name, column, form, stored, count)
+                parts[column].append(found if column not in SINCE else found + parts[SINCE[column]][-1])
+    return SimpleNamespace(**{column: np.concatenate(found) for column, found in parts.items()})
+
+
+def resolved(tables: dict[str, Any]) -> Any:
+    """Return the tables of a queue with texts instead of rows, and messages in the order of the sends."""
+    queue, ids = SimpleNamespace(**tables), np.append(tables["offset_ids"].text, b"")  # -1 is the last: none
+    sends, contents, messages = queue.sends, queue.contents, queue.messages
+    row = np.repeat(sends.message - np.cumsum(sends.count) + sends.count, sends.count)
+    row += np.arange(len(row))
+    queue.messages = SimpleNamespace(**{name: column[row] for name, column in vars(messages).items()})
+    vars(contents).update({name: column[contents.message] for name, column in vars(messages).items()})
+    for each in (sends, contents):
+        each.offset_id = ids[each.offset_id]
+    return queue
 
 
 def values(column: Any) -> list[Any]:
@@ -50,61 +102,78 @@ class Columns:
     """A folder of columns, whose queues are read one at a time."""
 
     def __init__(self, folder: Path) -> None:
-        head, lines = json.loads((folder / "columns.json").read_bytes()), table(folder / "lines")
-        self.folder, self.queues, self.names = folder, head["queues"], head["names"]
-        self.texts, self.time, self.process = [str(name) for name in self.names], lines.time, lines.process
+        head = json.loads((folder / "columns.json").read_bytes())
+        expect(head["schema"] == 2, f"schema {head['schema']}, expected 2")
+        self.folder, self.queues, self.names, self.size = folder, head["queues"], head["names"], head["lines"]
+        self.texts, self.last_time = [str(name) for name in self.names], 0
         self.rest = [json.loads(line) for line in (folder / "rest.jsonl").read_bytes().splitlines()]
 
-    def queue(self, name: str) -> Any:
+    def file(self, name: str) -> Path:
         expect(name in self.queues, f"the columns have no queue {name}")
-        folder = self.folder / str(self.queues.index(name))
-        return SimpleNamespace(**{each: table(folder / each) for each in TABLES})
+        return self.folder / f"{self.queues.index(name)}.bytes"
+
+    def queue(self, name: str) -> Any:
+        return resolved({each: table(self.file(name), each) for each in TABLES})
+
+    def spans(self) -> Iterator[tuple[str, Any]]:
+        """Yield the lines of the operations of each table of each queue."""
+        for name in self.queues:
+            yield from ((name, table(self.file(name), each, SPAN)) for each in ("sends", "reads", "commits"))
 
     def besides(self, regular: Container[str]) -> tuple[list[Line], list[Line]]:
         """Return all lines but those of regular queues, and the outlines of these.
 
         Columns that are not a history are refused.
         """
-        role, count = np.zeros(len(self.time), np.uint8), len(self.rest)
+        count, names = len(self.rest), {name: number for number, name in enumerate(self.names)}
+        processes = [names.setdefault(line["process"], len(names)) for line in self.rest]
+        for name, each in self.spans():
+            is_sound = (each.start >= 0) & (each.start < each.end) & (each.end < self.size)
+            expect(is_sound.all(), f"{name}: the lines of an operation do not belong together")
+            count += 2 * len(each.start)
+        expect(count == self.size, "a line is missing, or belongs to two operations")
+        self.last_time, is_busy = 0, bytearray(len(names))
+        for low in range(0, self.size, WINDOW):
+            self.examine(low, min(low + WINDOW, self.size), processes, is_busy)
         whole, outlines = list(self.rest), list[Line]()
-        for line in self.rest:
-            index, is_alone = line["index"], line["f"] in ("setup", "fault")
-            known = self.time[index], self.names[self.process[index]]
-            is_known = index >= 0 and (line["time"], line["process"]) == known
-            expect(is_known, f"line {index} has another time or process")
-            role[index] = ALONE if is_alone else BEGIN if line["type"] == "invoke" else END
         for name in self.queues:
             queue = self.queue(name)
-            for each in (queue.sends, queue.reads, queue.commits):
-                is_one = self.process[each.start] == self.process[each.end]
-                is_sound = is_one & (each.start >= 0) & (each.start < each.end)
-                expect(is_sound.all(), f"{name}: the lines of an operation do not belong together")
-                role[each.start], role[each.end] = BEGIN, END
-                count += 2 * len(each.start)
             if name in regular:
                 outlines += self.outline(name, queue)
             else:
                 whole += self.whole(name, queue)
-        expect(count == len(role) and role.all(), "a line is missing, or belongs to two operations")
-        self.examine(role)
         return whole, outlines
 
-    def examine(self, role: Any) -> None:
-        """Refuse times that go back, and processes with several operations at a time."""
-        is_busy, last = bytearray(len(self.names)), 0
+    def examine(self, low: int, high: int, processes: list[int], is_busy: bytearray) -> None:
+        """Refuse missing lines, times that go back, and processes with several operations at a time."""
+        role, time, process = (np.zeros(high - low, kind) for kind in (np.uint8, np.int64, np.int32))
+        for line, number in zip(self.rest, processes, strict=True):
+            if low <= (index := line["index"]) < high:
+                what = (
+                    ALONE if line["f"] in ("setup", "fault") else BEGIN if line["type"] == "invoke" else END
+                )
+                role[index - low], time[index - low], process[index - low] = what, line["time"], number
+        for _, each in self.spans():
+            for index, at, what in ((each.start, each.began, BEGIN), (each.end, each.ended, END)):
+                is_here = (index >= low) & (index < high)
+                place = index[is_here] - low
+                role[place], time[place], process[place] = what, at[is_here], each.process[is_here]
+        expect(role.all(), "a line is missing, or belongs to two operations")
+        expect((np.diff(time, prepend=self.last_time) >= 0).all(), "time goes back")
+        self.last_time = int(time[-1])
         for begin in range(0, len(role), BLOCK):
             block = slice(begin, begin + BLOCK)
-            expect((np.diff(self.time[block], prepend=last) >= 0).all(), "time goes back")
-            last = self.time[block][-1]
-            for process, what in zip(self.process[block].tolist(), role[block].tolist(), strict=True):
+            for number, what in zip(process[block].tolist(), role[block].tolist(), strict=True):
                 if what != ALONE:
-                    expect(is_busy[process] == (what == END), "a process has several operations at a time")
-                    is_busy[process] = what == BEGIN
+                    expect(is_busy[number] == (what == END), "a process has several operations at a time")
+                    is_busy[number] = what == BEGIN
 
     def lines(self, f: str, row: Line, asked: Line, answered: Line) -> Iterator[Line]:
         """Yield the two lines of an operation that succeeded."""
-        for index, type_, value in ((row["start"], "invoke", asked), (row["end"], "ok", answered)):
-            process, time = self.names[self.process[index]], int(self.time[index])
+        process = self.names[row["process"]]
+        for index, time, type_, value in (
+            (row["start"], row["began"], "invoke", asked), (row["end"], row["ended"], "ok", answered),
+        ):  # fmt: skip
             yield {"index": index, "time": time, "process": process, "f": f, "type": type_, "value": value}
 
     def whole(self, name: str, queue: Any) -> Iterator[Line]:
@@ -131,9 +200,9 @@ class Columns:
     def outline(self, name: str, queue: Any) -> Iterator[Line]:
         """Yield the first answered send and the last read of a queue, without messages."""
         sends, reads, topic = queue.sends, queue.reads, name.split("/")[0]
-        row = {each: int(getattr(sends, each)[sends.end.argmin()]) for each in ("start", "end")}
+        row = {each: int(getattr(sends, each)[0]) for each in SPAN}
         yield from self.lines("send", row, {"topic": topic, "messages": []}, {"status": "SEND_OK"})
         last = np.where(reads.kind == 0, reads.end, reads.start).argmax()
-        row = {each: int(getattr(reads, each)[last]) for each in ("start", "end")}
+        row = {each: int(getattr(reads, each)[last]) for each in SPAN}
         f = "consume" if reads.kind[last] else "poll"
         yield from self.lines(f, row, {"group": "", "queue": f"{topic}/"}, {})

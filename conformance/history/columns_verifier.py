@@ -64,7 +64,7 @@ class Verification:
         self.numbers = {name: [numbers(named(lines, name))] for name in IDS}
         """The numbers of the ids and offset ids: of all other operations, and of each regular queue."""
         self.history = History(sorted(lines + outlines, key=itemgetter("index")), is_whole=False)
-        self.history.last_time = int(max(columns.time[-1:], default=0))
+        self.history.last_time = columns.last_time
         self.around = Rest(self.history)
 
     def queue(self, name: str) -> str:

@@ -7,12 +7,12 @@ because these share what they derive from the history, and then those of the nex
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.context import ForkContext
-from typing import Final
+from typing import Any, Final
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history.record import Record
@@ -54,6 +54,16 @@ def forks(number: int) -> Iterator[Executor]:
             "a process that applied the rules was killed, probably because there was no memory left;"
             " use more --parts or fewer --processes"
         ) from None
+
+
+@contextmanager
+def mapped(processes: int) -> Iterator[Callable[..., Any]]:
+    """Yield a `map` whose calls run in so many forks, or in this process if it is the only one."""
+    if processes < 2:
+        yield map
+    else:
+        with forks(processes) as pool:
+            yield pool.map
 
 
 def findings(history: Record, processes: int) -> Timed:

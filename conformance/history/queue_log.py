@@ -26,6 +26,7 @@ class Log:
         offset = sends.offset[send] + np.arange(self.size) - first[send]
         row = np.argsort(offset)
         self.low, self.tag, self.end = int(offset[row[0]]), messages.tag[row], sends.end[send[row]]
+        self.ended = sends.ended[send[row]]
         expect((offset[row] == self.low + np.arange(self.size)).all(), "offsets are not contiguous")
         place = contents.offset - self.low
         expect(((place >= 0) & (place < self.size)).all(), "an unknown offset was read")

@@ -66,10 +66,10 @@ class Replay:
         self.log, self.groups, self.setup = Log(queue), dict[str, Group](), rest.history.setup
         self.low, self.size, reads = self.log.low, self.log.size, queue.reads
         self.sends, self.reads, self.commits = map(lists, (queue.sends, reads, queue.commits))
-        self.client = np.where(reads.client < 0, columns.process[reads.start], reads.client).tolist()
+        self.client = np.where(reads.client < 0, reads.process, reads.client).tolist()
         self.first = (np.cumsum(reads.count) - reads.count).tolist()
-        self.delivered, self.began = self.log.delivered.tolist(), columns.time[reads.start].tolist()
-        answered = np.minimum.accumulate(columns.time[self.log.end][::-1])[::-1]
+        self.delivered, self.began = self.log.delivered.tolist(), reads.began.tolist()
+        answered = np.minimum.accumulate(self.log.ended[::-1])[::-1]
         self.due = [*answered.tolist(), NEVER]
         """For each place, the time at which the first message from there on was answered."""
         self.begun, self.answered, self.known = bytearray(self.size), -1, -self.low

@@ -5,6 +5,7 @@ response names it.
 """
 
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from operator import attrgetter
@@ -12,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqproof.conformance.history import lines
+from mqproof.conformance.history.columns.encoding import Array
 from mqproof.conformance.history.columns.tables import (
     CONSUME,
     NUMBER_MAX,
     POLL,
     TABLES,
-    Array,
     Columns,
     Queue,
 )
@@ -76,14 +77,14 @@ class _Splitter:
         self.record = Record()
         self.rest: list[Line] = []
         self._calls: dict[int | str, lines.Consume] = {}
-        self._known: dict[int, dict[int, tuple[Delivered, int]]] = {}
-        """By queue and offset, the last content and its row."""
-        self._contents: dict[int, int] = {}
-        """The number of contents of each queue."""
+        self._known: dict[tuple[int, str], dict[Any, tuple[Any, int]]] = defaultdict(dict)
+        """By queue and table, the last rows."""
+        self._rows: dict[tuple[int, str], int] = defaultdict(int)
+        """The number of rows of these tables."""
 
     def read(self, history: Iterable[Line]) -> Iterator[Line]:
         for line in history:
-            self.writer.line(line.time, line.process)
+            self.writer.lines += 1
             if isinstance(line, lines.Setup | lines.Fault):
                 self.rest.append(line)
             yield line
@@ -113,23 +114,25 @@ class _Splitter:
     def _client(self, value: Any) -> int:
         return self.writer.name(value.client) if value.client else -1
 
+    def _span(self, invoke: Any, end: Any) -> tuple[int, ...]:
+        return end.index, invoke.index, end.time, invoke.time, self.writer.name(invoke.process)
+
     def _send(self, invoke: lines.Send, end: lines.Send) -> None:
         messages, value, writer = invoke.value.messages, end.value, self.writer
         queue = writer.queue(value.queue)
-        row = invoke.index, end.index, value.offset, len(messages), value.offset_id.encode()
-        writer.add(queue, "sends", *row)
-        for each in messages:
-            writer.add(queue, "messages", *_encoded(each.id, each.body, each.tag, each.key))
+        rows = [self._message(queue, (each.id, each.body, each.tag, each.key)) for each in messages]
+        place = value.offset, len(messages), rows[0], self._offset_id(queue, value.offset_id)
+        writer.add(queue, "sends", *self._span(invoke, end), *place)
 
     def _commit(self, invoke: Any, end: Any) -> None:
         value, writer = invoke.value, self.writer
-        row = invoke.index, end.index, writer.name(value.group), self._client(value), value.offset
-        writer.add(writer.queue(value.queue), "commits", *row)
+        row = writer.name(value.group), self._client(value), value.offset
+        writer.add(writer.queue(value.queue), "commits", *self._span(invoke, end), *row)
 
     def _read(self, invoke: Any, end: Any) -> None:
         asked, writer = invoke.value, self.writer
         queue = writer.queue(asked.queue)
-        group, client = writer.name(asked.group), self._client(asked)
+        member = writer.name(asked.group), self._client(asked)
         if type(invoke) is lines.Poll:
             value = end.value
             node = writer.name(value.node) if value.node else -1
@@ -137,25 +140,44 @@ class _Splitter:
             messages, kind = value.messages, POLL
         else:
             place, messages, kind = (-1, -1, -1, -1), asked.messages, CONSUME
-        writer.add(queue, "reads", kind, invoke.index, end.index, group, client, *place, len(messages))
+        writer.add(queue, "reads", *self._span(invoke, end), kind, *member, *place, len(messages))
         for message in messages:
             writer.add(queue, "delivered", self._content(queue, message))
 
     def _content(self, queue: int, message: Delivered) -> int:
         """Return the row of a content, which is added if it is not known."""
-        known = self._known.setdefault(queue, {})
-        found = known.get(message.offset)
-        if found is not None and found[0] == message:
-            return found[1]
+        if (row := self._row(queue, "contents", message.offset, message)) is None:
+            texts = message.id, message.body, message.tag, message.key
+            known = self._row(queue, "messages", message.id, texts)
+            text = self._message(queue, texts) if known is None else known
+            times = message.stored, message.born
+            content = text, message.offset, *times, self._offset_id(queue, message.offset_id)
+            row = self._add(queue, "contents", message.offset, message, content)
+        return row
+
+    def _message(self, queue: int, texts: tuple[str, ...]) -> int:
+        return self._add(queue, "messages", texts[0], texts, _encoded(*texts))
+
+    def _offset_id(self, queue: int, text: str) -> int:
+        if not text:
+            return -1
+        row = self._row(queue, "offset_ids", text, text)
+        return self._add(queue, "offset_ids", text, text, _encoded(text)) if row is None else row
+
+    def _row(self, queue: int, table: str, key: Any, value: Any) -> int | None:
+        """Return the row of a value, if it is known."""
+        found = self._known[queue, table].get(key)
+        return found[1] if found is not None and found[0] == value else None
+
+    def _add(self, queue: int, table: str, key: Any, value: Any, row: Iterable[Any]) -> int:
+        known = self._known[queue, table]
         if len(known) >= _KNOWN_MAX:
             known.clear()
-        row = self._contents.get(queue, 0)
-        self._contents[queue] = row + 1
-        known[message.offset] = message, row
-        texts = _encoded(message.id, message.body, message.tag, message.key)
-        numbers = message.born, message.stored
-        self.writer.add(queue, "contents", message.offset, *texts, *numbers, message.offset_id.encode())
-        return row
+        number = self._rows[queue, table]
+        self._rows[queue, table] += 1
+        known[key] = value, number
+        self.writer.add(queue, table, *row)
+        return number
 
 
 def _encoded(*texts: str) -> list[bytes]:
@@ -220,44 +242,47 @@ def rest_lines(columns: Columns) -> list[Line]:
 
 def _queue_lines(columns: Columns, queue: Queue) -> Iterator[Line]:
     where = f"{columns.folder}: {queue.name}"
-    names, times, processes = columns.names, columns.lines.time, columns.lines.process
+    names = columns.names
 
-    def made(kind: Any, index: int, type_: Type, value: Any) -> Line:
-        line: Line = kind(index, int(times[index]), names[processes[index]], type_, value)
-        return line
+    def both(kind: Any, span: Iterable[int], asked: Any, answered: Any) -> tuple[Line, Line]:
+        """Return the two lines of an operation."""
+        end, start, ended, began, process = span
+        invoke: Line = kind(start, began, names[process], Type.INVOKE, asked)
+        return invoke, kind(end, ended, names[process], Type.OK, answered)
 
-    messages = [Message(*row) for row in _rows(where, queue, "messages")]
-    at = 0
-    for start, end, offset, count, offset_id in _rows(where, queue, "sends"):
-        sent = lines.SendValue(topic_of(queue.name), tuple(messages[at : at + count]))
-        at += count
-        yield made(lines.Send, start, Type.INVOKE, sent)
-        answer = lines.SendValue(status=SEND_OK, queue=queue.name, offset=offset, offset_id=offset_id)
-        yield made(lines.Send, end, Type.OK, answer)
+    messages = list(_rows(where, queue, "messages"))
+    offset_ids = [*(text for (text,) in _rows(where, queue, "offset_ids")), ""]
+    for *span, offset, count, message, offset_id in _rows(where, queue, "sends"):
+        sent = tuple(Message(*texts) for texts in messages[message : message + count])
+        place = {"queue": queue.name, "offset": offset, "offset_id": offset_ids[offset_id]}
+        answer = lines.SendValue(status=SEND_OK, **place)
+        yield from both(lines.Send, span, lines.SendValue(topic_of(queue.name), sent), answer)
     contents = [
-        Delivered(id_, offset, body, tag, key, 0, born, stored, offset_id)
-        for offset, id_, body, tag, key, born, stored, offset_id in _rows(where, queue, "contents")
+        _delivered(messages[message], offset, born, stored, offset_ids[offset_id])
+        for message, offset, stored, born, offset_id in _rows(where, queue, "contents")
     ]
     delivered, at = queue.delivered.content.tolist(), 0
-    for kind, start, end, group, client, node, offset, next_, max_, count in _rows(where, queue, "reads"):
+    for *span, kind, group, client, node, offset, next_, max_, count in _rows(where, queue, "reads"):
         read = tuple(contents[row] for row in delivered[at : at + count])
         at += count
         member = str(names[client]) if client >= 0 else ""
         if kind == CONSUME:
             call = lines.ConsumeValue(str(names[group]), queue.name, member, read)
-            yield made(lines.Consume, start, Type.INVOKE, call)
-            yield made(lines.Consume, end, Type.OK, lines.ConsumeValue())
+            yield from both(lines.Consume, span, call, lines.ConsumeValue())
         else:
             poll = lines.PollValue(str(names[group]), queue.name, offset, member)
-            yield made(lines.Poll, start, Type.INVOKE, poll)
-            answered_by = str(names[node]) if node >= 0 else ""
-            answer_ = lines.PollValue(messages=read, next=next_, max=max_, node=answered_by)
-            yield made(lines.Poll, end, Type.OK, answer_)
-    for start, end, group, client, offset in _rows(where, queue, "commits"):
+            node_name = str(names[node]) if node >= 0 else ""
+            polled = lines.PollValue(messages=read, next=next_, max=max_, node=node_name)
+            yield from both(lines.Poll, span, poll, polled)
+    for *span, group, client, offset in _rows(where, queue, "commits"):
         member = str(names[client]) if client >= 0 else ""
         commit = lines.CommitValue(str(names[group]), queue.name, offset, member)
-        yield made(lines.Commit, start, Type.INVOKE, commit)
-        yield made(lines.Commit, end, Type.OK, commit)
+        yield from both(lines.Commit, span, commit, commit)
+
+
+def _delivered(texts: tuple[str, ...], offset: int, born: int, stored: int, offset_id: str) -> Delivered:
+    id_, body, tag, key = texts
+    return Delivered(id_, offset, body, tag, key, 0, born, stored, offset_id)
 
 
 def _rows(where: str, queue: Queue, name: str) -> Iterator[tuple[Any, ...]]:

@@ -5,30 +5,29 @@ Then no rule compares its operations with others, and the findings on it and on 
 merged.
 """
 
-import mmap
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import lines
 from mqproof.conformance.history.columns.conversion import chosen_lines, rest_lines
+from mqproof.conformance.history.columns.encoding import Array
+from mqproof.conformance.history.columns.identities import repeated
+from mqproof.conformance.history.columns.line_check import last_time
 from mqproof.conformance.history.columns.sieve import Irregular, cleared
-from mqproof.conformance.history.columns.tables import Array, Columns, Queue
-from mqproof.conformance.history.lines import HistoryError, Line, Type, topic_of
+from mqproof.conformance.history.columns.tables import Columns, Queue
+from mqproof.conformance.history.lines import Line, topic_of
 from mqproof.conformance.history.pairing import Builder, pair
-from mqproof.conformance.history.parallel import Timed, findings, forks
+from mqproof.conformance.history.parallel import Timed, findings, mapped
 from mqproof.conformance.history.record import OK, Record, Span
 from mqproof.conformance.history.rules.service import calm
 from mqproof.conformance.history.split.judged_parts import merge
 
-_BLOCK_LINES: Final = 1 << 20
-_BEGIN, _END, _ALONE = 1, 2, 3
-_MIXED: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-"""The shifts and factors of SplitMix64."""
+_LINES = -1
+"""Stands for the lines of all queues."""
 
 
 class Found(NamedTuple):
@@ -56,20 +55,20 @@ class _Sifted(NamedTuple):
     """Its first send, and the first one after each fault."""
     last_read: tuple[int, int]
     """Index and time of the last read."""
-    ids: Array
-    offset_ids: Array
-    """Fingerprints; those of a regular queue are as many as it has messages."""
+    messages: int
+    offset_ids: int
+    """The number of messages, and of those with an offset id; -1 if the queue is not regular."""
 
 
 class _Work(NamedTuple):
     """What all processes share."""
 
     columns: Columns
+    left: list[Line]
     rest: Record
+    """The lines that are not in columns."""
     named: set[str]
-    """The queues that lines outside of the columns name."""
-    marks: Array
-    """For each line of the history, its role in the operation that has it: 0 if none has."""
+    """The queues that these name."""
 
 
 _work: _Work | None = None
@@ -87,21 +86,17 @@ def judge_columns(folder: Path, processes: int) -> Found:
     global _work  # a fork inherits it; an argument would be sent
     columns = Columns(folder)
     left = rest_lines(columns)
-    rest = _record(left, columns)
-    marks = np.frombuffer(mmap.mmap(-1, max(1, columns.lines.rows)), np.uint8)[: columns.lines.rows]
-    _mark_rest(columns, left, marks)
-    _work = _Work(columns, rest, _named(rest), marks)
+    rest = _record(left)
+    _work = _Work(columns, left, rest, _named(rest))
     numbers = range(len(columns.queues))
     try:
-        is_one = processes < 2 or len(numbers) < 2
-        with nullcontext() if is_one else forks(min(processes, len(numbers))) as pool:
-            map_: Callable[..., Iterable[Any]] = map if pool is None else pool.map
-            sifted: list[_Sifted] = list(map_(_sift, numbers))
+        with mapped(min(processes, 1 + len(numbers))) as map_:
+            (last, *sifted) = map_(_examine, [_LINES, *numbers])
     finally:
         _work = None
-    _check_lines(columns, len(left) + 2 * sum(each.operations for each in sifted), marks)
-    reasons = _reasons(left, sifted)
-    whole = _record(chosen_lines(columns, left, (n for n in numbers if n in reasons)), columns)
+    reasons = _reasons(columns, left, sifted, processes)
+    whole = _record(chosen_lines(columns, left, (n for n in numbers if n in reasons)))
+    whole.last_time = last
     names = columns.queues
     clear = {names[n]: each for n, each in enumerate(sifted) if n not in reasons}
     _add_whole(whole, clear)
@@ -113,13 +108,11 @@ def judge_columns(folder: Path, processes: int) -> Found:
     return Found(whole, found, sizes, {names[n]: why for n, why in reasons.items()})
 
 
-def _record(history: Iterable[Line], columns: Columns) -> Record:
+def _record(history: Iterable[Line]) -> Record:
     """Sort some lines of the history into a Record."""
     builder = Builder(Record())
     pair(history, builder, is_whole=False)
-    record, times = builder.record, columns.lines.time
-    record.last_time = int(times[-1]) if len(times) else 0
-    return record
+    return builder.record
 
 
 def _named(rest: Record) -> set[str]:
@@ -129,144 +122,61 @@ def _named(rest: Record) -> set[str]:
     return named | {sent.queue for sent in rest.stored}
 
 
-def _sift(number: int) -> _Sifted:
+def _examine(number: int) -> Any:
+    """Examine a queue, or return the time of the last line after all lines were examined together."""
     assert _work is not None, "the process was not forked by `judge_columns`"
+    if number == _LINES:
+        return last_time(_work.columns, _work.left)
     columns, rest = _work.columns, _work.rest
     queue = columns.queue(number)
-    for table in (queue.sends, queue.reads, queue.commits):
-        _work.marks[table.start], _work.marks[table.end] = _BEGIN, _END
+    messages = offset_ids = -1
     try:
         if queue.name in _work.named:
             raise Irregular("operations that columns do not have name it")
-        found, named = cleared(columns, queue, rest)
-        reason, ids, offset_ids = "", fingerprints(queue.messages.id), fingerprints(named)
+        found, messages, offset_ids = cleared(columns, queue, rest)
+        reason = ""
     except Irregular as irregular:
         reason, found = str(irregular), {}
-        ids = _all_of(queue.messages.id, queue.contents.id)
-        offset_ids = _all_of(_filled(queue.sends.offset_id), _filled(queue.contents.offset_id))
-    polls = int(queue.is_poll.sum())
-    return _Sifted(
-        reason,
-        found,
-        queue.operations,
-        queue.sends.rows + polls,
-        _spans(columns, queue, rest),
-        _last_read(columns, queue),
-        ids,
-        offset_ids,
-    )
+    asked = queue.sends.rows + int(queue.is_poll.sum())
+    spans, last_read = _spans(queue, rest), _last_read(queue)
+    return _Sifted(reason, found, queue.operations, asked, spans, last_read, messages, offset_ids)
 
 
-def fingerprints(texts: Array) -> Array:
-    """Return a number for each text: equal texts have equal numbers, whatever the width of the column."""
-    width = -(-max(1, texts.dtype.itemsize) // 8) * 8
-    words = np.ascontiguousarray(texts.astype(f"S{width}")).view(np.uint64).reshape(len(texts), width // 8)
-    found = np.zeros(len(texts), np.uint64)
-    for place in reversed(range(width // 8)):  # 0 stays 0, so that words of NUL at the end do not count
-        found ^= words[:, place]
-        for shift, factor in _MIXED:
-            found ^= found >> np.uint64(shift)
-            found *= np.uint64(factor)
-        found ^= found >> np.uint64(31)
-    return found
-
-
-def _all_of(*columns: Array) -> Array:
-    """Return the fingerprints of the texts, each once."""
-    found: Array = np.unique(np.concatenate([fingerprints(column) for column in columns]))
-    return found
-
-
-def _filled(texts: Array) -> Array:
-    filled: Array = texts[texts != b""]
-    return filled
-
-
-def _spans(columns: Columns, queue: Queue, rest: Record) -> list[Span]:
+def _spans(queue: Queue, rest: Record) -> list[Span]:
     """Return the sends that the rules about requests examine: as `split.splitter` keeps them."""
-    sends, times = queue.sends, columns.lines.time
+    sends = queue.sends
     if not sends.rows:
         return []
-    ended = times[sends.end]
-    wanted = {int(np.argmin(sends.end))}
+    wanted = {0}
     for window in calm(rest)[1:]:
-        later = np.flatnonzero(ended >= window.since)
-        if len(later):
-            wanted.add(int(later[np.argmin(sends.end[later])]))
+        row = int(np.searchsorted(sends.ended, window.since))
+        wanted |= {row} if row < sends.rows else set()
     topic, found = topic_of(queue.name), list[Span]()
     for row in wanted:
         start, end = int(sends.start[row]), int(sends.end[row])
-        began, ended_at = int(times[start]), int(times[end])
+        began, ended_at = int(sends.began[row]), int(sends.ended[row])
         found.append(Span("", start, end, began, ended_at, OK, "", "send", topic, end))
     return found
 
 
-def _last_read(columns: Columns, queue: Queue) -> tuple[int, int]:
+def _last_read(queue: Queue) -> tuple[int, int]:
     reads = queue.reads
     if not reads.rows:
         return -1, 0
-    at = queue.read_at
-    last = int(at.argmax())
-    return int(at[last]), int(columns.lines.time[reads.start[last]])
+    last = int(queue.read_at.argmax())
+    return int(queue.read_at[last]), int(reads.began[last])
 
 
-def _mark_rest(columns: Columns, left: list[Line], marks: Array) -> None:
-    times, processes = columns.lines.time, columns.lines.process
-    for line in left:
-        index = line.index
-        if not 0 <= index < len(marks):
-            raise HistoryError(f"{columns.rest}: index {index}, expected 0 to {len(marks) - 1}")
-        if (line.time, line.process) != (times[index], columns.names[processes[index]]):
-            raise HistoryError(f"{columns.rest}: line {index} has another time or process than the columns")
-        alone = isinstance(line, lines.Setup | lines.Fault)
-        marks[index] = _ALONE if alone else _BEGIN if line.type is Type.INVOKE else _END
-
-
-def _check_lines(columns: Columns, count: int, marks: Array) -> None:
-    """Raise HistoryError unless each line belongs to one operation, and each process has one at a time."""
-    if count != len(marks) or not marks.all():
-        different = int((marks != 0).sum())
-        raise HistoryError(
-            f"{columns.folder}: the operations have {count} lines and {different} different indexes, expected"
-            f" {len(marks)}, the rows of lines/time.npy"
-        )
-    names = len(columns.names)
-    processes = columns.lines.process
-    state = np.full(names, _END, np.uint8)
-    latest = 0
-    for begin in range(0, len(marks), _BLOCK_LINES):
-        block = slice(begin, begin + _BLOCK_LINES)
-        times = columns.lines.time[block]
-        if times[0] < latest or (np.diff(times) < 0).any():
-            raise HistoryError(f"{columns.folder / 'lines' / 'time.npy'}: time goes back")
-        latest = times[-1]
-        mine = np.flatnonzero(marks[block] != _ALONE)
-        process = processes[block][mine].astype(np.uint16 if names <= 1 << 16 else np.int32)
-        order = np.argsort(process, kind="stable")
-        process, role = process[order], marks[block][mine][order]
-        is_first = np.append(True, process[1:] != process[:-1])[: len(process)]
-        before = np.where(is_first, state[process], np.roll(role, 1))
-        if (before == role).any():
-            name = columns.names[process[int((before == role).argmax())]]
-            raise HistoryError(f"{columns.folder}: {name} has several operations at a time")
-        is_last = np.append(is_first[1:], True)[: len(process)]
-        state[process[is_last]] = role[is_last]
-
-
-def _reasons(left: list[Line], sifted: list[_Sifted]) -> dict[int, str]:
+def _reasons(columns: Columns, left: list[Line], sifted: list[_Sifted], processes: int) -> dict[int, str]:
     """Return the queues that are not cleared, and why: the last reason is an id that is elsewhere, too."""
     reasons = {number: each.reason for number, each in enumerate(sifted) if each.reason}
     ids, offset_ids = _rest_ids(left)
-    for what, mine in (
-        ("an id", [_all_of(ids), *(each.ids for each in sifted)]),
-        ("an offset id", [_all_of(offset_ids), *(each.offset_ids for each in sifted)]),
+    for what, place, others, expected in (
+        ("an id", ("messages", "id"), ids, [each.messages for each in sifted]),
+        ("an offset id", ("offset_ids", "text"), offset_ids, [each.offset_ids for each in sifted]),
     ):
-        every = np.concatenate(mine)
-        every.sort()
-        twice = np.unique(every[1:][every[1:] == every[:-1]])
-        for number, found in enumerate(mine[1:]) if len(twice) else ():
-            if number not in reasons and np.isin(found, twice).any():
-                reasons[number] = f"{what} occurs elsewhere, too"
+        for number in sorted(repeated(columns, *place, expected, others, processes)):
+            reasons.setdefault(number, f"{what} occurs elsewhere, too")
     return reasons
 
 

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from mqproof.conformance.engine.finding import Finding, Tally, not_judged
-from mqproof.conformance.history.columns.tables import Array, Columns, Queue
+from mqproof.conformance.history.columns.encoding import Array
+from mqproof.conformance.history.columns.tables import Columns, Queue
 from mqproof.conformance.history.lines import topic_of
 from mqproof.conformance.history.record import NEVER, Record
 from mqproof.conformance.history.rules.linear import INSTANTS
@@ -40,8 +41,9 @@ class Cleared(NamedTuple):
     """What is known of a regular queue."""
 
     findings: dict[str, Finding]
-    offset_ids: Array
-    """The offset id of each message that has one."""
+    messages: int
+    offset_ids: int
+    """The number of messages that have an offset id."""
 
 
 def cleared(columns: Columns, queue: Queue, rest: Record) -> Cleared:
@@ -54,8 +56,7 @@ def cleared(columns: Columns, queue: Queue, rest: Record) -> Cleared:
     """
     sieve = _Sieve(columns, queue, rest)
     findings = sieve.findings()
-    ids = np.where(sieve.offset_id != b"", sieve.offset_id, sieve.sent_id)
-    return Cleared(findings, ids[ids != b""])
+    return Cleared(findings, sieve.size, int(((sieve.offset_id >= 0) | (sieve.sent_id >= 0)).sum()))
 
 
 class _Sieve:
@@ -63,12 +64,12 @@ class _Sieve:
 
     def __init__(self, columns: Columns, queue: Queue, rest: Record) -> None:
         self.queue, self.rest, self.setup = queue, rest, rest.setup
-        self.times, self.names = columns.lines.time, columns.names
+        self.names = columns.names
         self.looked: dict[str, int] = {}
         """By rule, the number of checks."""
-        reads, process = queue.reads, columns.lines.process
+        reads = queue.reads
         self.group, self.committer = columns.texts[reads.group], columns.texts[queue.commits.group]
-        self.client = columns.texts[np.where(reads.client < 0, process[reads.start], reads.client)]
+        self.client = columns.texts[np.where(reads.client < 0, reads.process, reads.client)]
         self.at = queue.read_at
         self.row_read = np.repeat(np.arange(reads.rows), reads.count)
         """The read of each delivered message."""
@@ -80,7 +81,7 @@ class _Sieve:
         self._ends()
         self._polls()
         self._lag()
-        for code in np.unique(self.group).tolist():
+        for code in _present(self.group):
             self._group(code)
         self._broadcast_members()
         self._drains()
@@ -90,21 +91,22 @@ class _Sieve:
     def _sends(self) -> None:
         sends = self.queue.sends
         expect(sends.rows, "no message was sent")
-        self.size = self.queue.messages.rows
+        self.size = int(sends.count.sum(dtype=np.int64))
         send = np.repeat(np.arange(sends.rows), sends.count)
         number = np.arange(self.size) - np.repeat(np.cumsum(sends.count) - sends.count, sends.count)
         offsets = sends.offset[send] + number
         self.low = int(offsets.min())
-        self.message = np.full(self.size, -1)
-        """The row of the message at each place."""
+        order = np.full(self.size, -1)
         expect(int(offsets.max()) - self.low + 1 == self.size, "offsets of sends are not contiguous")
-        self.message[offsets - self.low] = np.arange(self.size)
-        expect(self.message.min() >= 0, "two sends have one offset")
+        order[offsets - self.low] = np.arange(self.size)
+        expect(order.min() >= 0, "two sends have one offset")
         expect(sends.count.max() < INSTANTS, "a batch is too long")
-        send = send[self.message]
-        self.sent_start, self.sent_end = sends.start[send], sends.end[send]
-        is_first = number[self.message] == 0
-        self.sent_id = np.where(is_first, sends.offset_id[send], b"")
+        send, number = send[order], number[order]
+        self.message = sends.message[send] + number
+        """The row of the message at each place."""
+        self.sent_start, self.sent_end, self.sent_at = sends.start[send], sends.end[send], sends.ended[send]
+        self.sent_id = np.where(number == 0, sends.offset_id[send], -1)
+        """The row of the answered offset id at each place, -1 if there is none."""
         put = np.maximum.accumulate(self.sent_start)
         expect((self.sent_end > put).all(), "sends are not in the order of offsets")
         batched = int(sends.count[sends.count > 1].sum())
@@ -118,30 +120,43 @@ class _Sieve:
         used[self.queue.delivered.content] = True
         expect(used.all(), "contents without a delivery")
         row = self.message[self.place]
-        for name in ("id", "body", "tag", "key"):
-            same = getattr(contents, name) == getattr(messages, name)[row]
+        other = np.flatnonzero(contents.message != row)
+        for name in ("id", "body", "tag", "key") if len(other) else ():
+            texts = getattr(messages, name)
+            same = texts[contents.message[other]] == texts[row[other]]
             expect(same.all(), f"a {name} differs from the one that was sent")
         first = np.full(self.size, -1)
         first[self.place[::-1]] = np.arange(contents.rows - 1, -1, -1)
         expect(first.min() >= 0, "a message was not delivered")
         if contents.rows > self.size:
-            for name in ("born", "stored", "offset_id"):
+            equal = np.array_equal
+            for name, is_same in (("born", equal), ("stored", equal), ("offset_id", self._are_same)):
                 column = getattr(contents, name)
-                expect((column == column[first[self.place]]).all(), f"{name} of a place differ")
-        sent_id, self.offset_id = self.sent_id, contents.offset_id[first]
-        answered = (sent_id != b"") & (self.offset_id != b"")
-        expect((sent_id == self.offset_id)[answered].all(), "an offset id differs from the answer")
+                expect(is_same(column, column[first[self.place]]), f"{name} of a place differ")
+        self.offset_id = contents.offset_id[first]
+        answered = (self.sent_id >= 0) & (self.offset_id >= 0)
+        sent, read = self.sent_id[answered], self.offset_id[answered]
+        expect(self._are_same(sent, read), "an offset id differs from the answer")
         stored, born = contents.stored[first], contents.born[first]
         is_dated = stored > 0
         expect((np.diff(stored[is_dated]) >= 0).all(), "store times go back")
         expect((born <= stored)[is_dated].all(), "a message was stored before its birth")
-        bodies = int((messages.body != b"").sum())
+        bodies = int((messages.body != b"")[self.message].sum())
         named = self.queue.reads.node >= 0
         expect(not named.any() or named.all(), "only some polls name their node")
-        ids = self.size + (0 if named.any() else int((self.offset_id != b"").sum()))
+        ids = self.size + (0 if named.any() else int((self.offset_id >= 0).sum()))
         self._looked(
             A04=self.size, A06=self.size, A08=self.size, C16=ids, C17=bodies, C18=int(is_dated.sum())
         )
+
+    def _are_same(self, rows: Array, others: Array) -> bool:
+        """Return whether rows of offset ids have the same text; -1 is none."""
+        where = np.flatnonzero(rows != others)
+        rows, others = rows[where], others[where]
+        if not len(where) or min(rows.min(), others.min()) < 0:
+            return not len(where)
+        texts = self.queue.offset_ids.text
+        return bool((texts[rows] == texts[others]).all())
 
     def _reads(self) -> None:
         reads, contents = self.queue.reads, self.queue.delivered.content
@@ -211,7 +226,7 @@ class _Sieve:
         """A15. Groups that drain may lag."""
         reads = self.queue.reads
         draining = {step.value.group for step in self.rest.drains}
-        codes = [code for code in np.unique(self.group).tolist() if str(self.names[code]) in draining]
+        codes = [code for code in _present(self.group) if str(self.names[code]) in draining]
         counts = ~np.isin(self.group[self.chain], codes)
         chain, starts = self.chain[counts], self.starts[counts]
         member = np.cumsum(starts)
@@ -219,9 +234,9 @@ class _Sieve:
         step = int(reads.next[chain].max(initial=0)) + 1
         expect(step * (len(chain) + 1) < NEVER, "offsets are too large")
         reached = np.maximum.accumulate(reads.next[chain] + member * step) - member * step
-        ended = np.append(self.times[self.sent_end], NEVER)
+        ended = np.append(self.sent_at, NEVER)
         earliest = np.minimum.accumulate(ended[::-1])[::-1]
-        lag = self.times[reads.start[chain]] - earliest[np.clip(reached - self.low, 0, self.size)]
+        lag = reads.began[chain] - earliest[np.clip(reached - self.low, 0, self.size)]
         self.worst_ns = max(0, int(lag.max(initial=0)))
         bound = self.setup.lag_max_ms
         expect(bound is None or self.worst_ns <= bound * _MS, "a poll lags")
@@ -293,10 +308,10 @@ class _Sieve:
 
     def _broadcast_members(self) -> None:
         members: set[int] = set()
-        for code in np.unique(self.group).tolist():
+        for code in _present(self.group):
             if not self.rest.group(str(self.names[code])).broadcast:
                 continue
-            for client in np.unique(self.client[self.group == code]).tolist():
+            for client in _present(self.client[self.group == code]):
                 expect(client not in members, "a client is in two broadcast groups")
                 members.add(client)
                 is_mine = (self.group == code) & (self.client == client)
@@ -324,7 +339,7 @@ class _Sieve:
         commits, reads = self.queue.commits, self.queue.reads
         at, reach = self.at, np.maximum(np.maximum(reads.next, self.last + 1), reads.offset)
         restarts = np.array(self.rest.ends.at, np.int64)
-        for code in np.unique(self.committer).tolist():
+        for code in _present(self.committer):
             mine = np.flatnonzero(self.committer == code)
             mine = mine[np.argsort(commits.start[mine])]
             start, end, offset = commits.start[mine], commits.end[mine], commits.offset[mine]
@@ -343,6 +358,12 @@ class _Sieve:
     def _looked(self, **counts: int) -> None:
         for rule, count in counts.items():
             self.looked[rule] = self.looked.get(rule, 0) + count
+
+
+def _present(codes: Array) -> list[int]:
+    """Return the different numbers of names, ascending."""
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
+    return found
 
 
 def _drains(rest: Record) -> Iterator[tuple[str, str, int]]:

@@ -8,7 +8,8 @@ Most tests have their columns in memory: a folder consists of many files.
 import ast
 import inspect
 import json
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from itertools import pairwise
 from operator import itemgetter
@@ -16,14 +17,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from mqproof.conformance.history import column_files, columns_verifier, queue_log, queue_replay, verification
 from mqproof.conformance.history import lines as of
 from mqproof.conformance.history.column_files import TABLES, Columns
-from mqproof.conformance.history.columns import conversion, writer
+from mqproof.conformance.history.columns import conversion, tables, writer
 from mqproof.conformance.history.columns.conversion import write_columns
 from mqproof.conformance.history.columns.writer import Writer
 from mqproof.conformance.history.columns_verifier import RULES, VERIFIERS, Verification, results
@@ -52,17 +52,20 @@ class InMemory(Columns):
         made = splitter.writer
 
         def table(queue: int, name: str) -> Any:
-            return SimpleNamespace(**dict(writer._arrays(name, made._rows[queue, name])))
+            return SimpleNamespace(**dict(writer.arrays(name, made._rows[queue, name])))
 
-        lines = table(-1, "lines")
         self.tables = {
-            name: SimpleNamespace(**{each: table(queue, each) for each in TABLES})
+            name: column_files.resolved({each: table(queue, each) for each in TABLES})
             for name, queue in made.queues.items()
         }
         self.queues, self.names, self.texts = [*self.tables], [*made.names], list(map(str, made.names))
-        self.time, self.process = lines.time, lines.process
+        self.size, self.last_time = made.lines, 0
         rest = sorted(splitter.rest, key=lambda line: line.index)
         self.rest = [json.loads(encode(line)) for line in rest]
+
+    def spans(self) -> Iterator[tuple[str, Any]]:
+        for name, queue in self.tables.items():
+            yield from ((name, each) for each in (queue.sends, queue.reads, queue.commits))
 
     def queue(self, name: str) -> Any:
         return self.tables[name]
@@ -185,13 +188,36 @@ def test_a_folder_has_only_the_queues_of_its_header(healthy_files: Path) -> None
         Columns(healthy_files / "h.columns").queue("T/b/9")
 
 
-def test_a_table_whose_columns_differ_in_length_is_refused(healthy_files: Path, tmp_path: Path) -> None:
-    for name in ("time", "process"):
-        np.save(
-            tmp_path / f"{name}.npy", np.load(healthy_files / f"h.columns/lines/{name}.npy")[name == "time" :]
-        )
-    with pytest.raises(verification.RefusedError, match="columns of different lengths"):
-        column_files.table(tmp_path)
+def test_a_folder_of_another_version_is_refused(healthy_files: Path, tmp_path: Path) -> None:
+    shutil.copytree(healthy_files / "h.columns", tmp_path / "h.columns")
+    file = tmp_path / "h.columns" / "columns.json"
+    file.write_text(
+        json.dumps(json.loads(file.read_text(encoding="utf-8")) | {"schema": 1}), encoding="utf-8"
+    )
+    with pytest.raises(verification.RefusedError, match="schema 1, expected 2"):
+        Columns(tmp_path / "h.columns")
+
+
+def test_the_verifier_reads_what_the_judge_reads(healthy_files: Path) -> None:
+    folder = healthy_files / "h.columns"
+    columns, judged = Columns(folder), tables.Columns(folder)
+    for number, name in enumerate(columns.queues):
+        queue = judged.queue(number)
+        for table, names in TABLES.items():
+            found = column_files.table(columns.file(name), table)
+            assert list(names) == list(vars(found)) == list(tables.TABLES[table])
+            for each in names:
+                assert getattr(found, each).tolist() == getattr(getattr(queue, table), each).tolist()
+
+
+@pytest.mark.parametrize("window", [7, 100])
+def test_lines_are_verified_in_windows_as_at_once(
+    window: int, sound: InMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_files, "WINDOW", window)
+    assert refused(sound, forged(sound, *sound.queues)) == {}
+    sound.tables[QUEUE].sends.began[1] = 0
+    assert refused(sound, forged(sound, *sound.queues)) == {"columns": "time goes back"}
 
 
 IRREGULAR: Final = {
@@ -320,8 +346,7 @@ def test_each_condition_of_the_replay_is_tested() -> None:
 
 
 def _time(columns: InMemory) -> None:
-    index = next(index for index in columns.tables[QUEUE].sends.start.tolist() if index)
-    columns.time[index] = columns.time[index - 1] - 1
+    columns.tables[QUEUE].sends.began[1] = 0
 
 
 def _twice(columns: InMemory) -> None:
@@ -337,13 +362,15 @@ def _ends_first(columns: InMemory) -> None:
 def _at_a_time(columns: InMemory) -> None:
     """Let a process begin an operation before it ended another one."""
     tables = (each for queue in columns.tables.values() for each in (queue.sends, queue.reads))
-    spans = sorted(span for each in tables for span in zip(each.start, each.end, strict=True))
-    (one, _), (start, end) = next((a, b) for a, b in pairwise(spans) if b[0] < a[1])
-    columns.process[[start, end]] = columns.process[one]
+    rows = ((each.start[row], each.end[row], each, row) for each in tables for row in range(len(each.start)))
+    (_, _, one, first), (_, _, two, second) = next(
+        (a, b) for a, b in pairwise(sorted(rows, key=itemgetter(0))) if b[0] < a[1]
+    )
+    two.process[second] = one.process[first]
 
 
 def _other_time(columns: InMemory) -> None:
-    columns.rest[3]["time"] += 1
+    columns.rest[3]["time"] = 1 << 62
 
 
 NO_HISTORY: Final[dict[str, tuple[Callable[[InMemory], None], str]]] = {
@@ -351,7 +378,7 @@ NO_HISTORY: Final[dict[str, tuple[Callable[[InMemory], None], str]]] = {
     "twice": (_twice, "a line is missing, or belongs to two operations"),
     "order": (_ends_first, f"{QUEUE}: the lines of an operation do not belong together"),
     "several": (_at_a_time, "a process has several operations at a time"),
-    "rest": (_other_time, "has another time or process"),
+    "rest": (_other_time, "time goes back"),
     "missing": (lambda columns: columns.rest.pop(), "a line is missing, or belongs to two operations"),
 }
 

@@ -17,10 +17,12 @@ from msgspec.structs import replace
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import lines as of
-from mqproof.conformance.history.columns import conversion, sieve, tables, writer
-from mqproof.conformance.history.columns.conversion import read_columns, write_columns
-from mqproof.conformance.history.columns.judged_columns import Found, fingerprints, judge_columns
-from mqproof.conformance.history.columns.tables import Array, Columns
+from mqproof.conformance.history.columns import conversion, identities, line_check, sieve, writer
+from mqproof.conformance.history.columns.conversion import read_columns, rest_lines, write_columns
+from mqproof.conformance.history.columns.identities import fingerprints
+from mqproof.conformance.history.columns.judged_columns import Found, judge_columns
+from mqproof.conformance.history.columns.line_check import last_time
+from mqproof.conformance.history.columns.tables import TABLES, Columns
 from mqproof.conformance.history.exact_delivery import ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.lines import (
@@ -53,14 +55,6 @@ IMPLIED: Final = {
 """Conditions without which the sieve would fail, or which others imply, and why they exist."""
 
 
-@pytest.fixture
-def in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep arrays in memory: a folder has more than 100 files, which cost ten times more than the judging."""
-    arrays: dict[Path, Array] = {}
-    monkeypatch.setattr(writer, "_save", arrays.__setitem__)
-    monkeypatch.setattr(tables, "_load", arrays.__getitem__)
-
-
 def _in_columns(lines: list[Line], folder: Path, processes: int = 1) -> Found:
     write_columns(lines, "h.jsonl", folder / "h.columns")
     return judge_columns(folder / "h.columns", processes)
@@ -89,7 +83,6 @@ def test_all_queues_of_a_healthy_history_are_judged_from_columns(setup: SetupVal
     assert sum(finding.verdict is Verdict.HELD for finding, _ in found.findings.values()) > 25
 
 
-@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("name", INJECTED)
 def test_an_injected_anomaly_is_found_in_columns_as_in_lines(name: str, tmp_path: Path) -> None:
     world = clean(5, 16)
@@ -107,7 +100,6 @@ def test_a_history_with_a_gap_is_refused_and_leaves_no_folder(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
 def test_an_event_with_a_known_cause_is_explained_in_columns_as_in_lines(
     explained: Callable[[ExactDelivery], None], tmp_path: Path
@@ -117,7 +109,6 @@ def test_an_event_with_a_known_cause_is_explained_in_columns_as_in_lines(
     assert _differences(record(world.lines), _in_columns(world.lines, tmp_path)) == []
 
 
-@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_changed_history_is_judged_from_columns_as_from_lines(seed: int, tmp_path: Path) -> None:
     lines = changed(seed)
@@ -138,7 +129,6 @@ def test_two_processes_find_what_one_process_finds(tmp_path: Path) -> None:
     assert _differences(record(lines), found) == []
 
 
-@pytest.mark.usefixtures("in_memory")
 @pytest.mark.parametrize("condition", CHANGES)
 def test_a_sieve_without_a_condition_finds_something_else(
     condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -175,25 +165,49 @@ def test_contents_that_are_written_again_are_one_content(
     lines = healthy(1).lines
     found = _in_columns(lines, tmp_path)
     queue = Columns(tmp_path / "h.columns").queue(0)
-    assert queue.contents.rows > queue.messages.rows
+    sent, read = int(queue.sends.count.sum()), set(queue.contents.offset.tolist())
+    assert min(queue.contents.rows, queue.messages.rows) > sent
+    assert queue.offset_ids.rows > len(read)
     assert (len(found.cleared), _differences(record(lines), found)) == (4, [])
 
 
-def test_rows_in_several_blocks_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_in_several_blocks_are_those_of_one_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = healthy(1).lines
     write_columns(lines, "h.jsonl", tmp_path / "one")
     monkeypatch.setattr(writer, "_BLOCK_ROWS", 500)
     write_columns(lines, "h.jsonl", tmp_path / "many")
-    files = [file.relative_to(tmp_path / "one") for file in (tmp_path / "one").rglob("*") if file.is_file()]
-    assert len(files) > 100
-    assert [
-        file
-        for file in files
-        if (tmp_path / "one" / file).read_bytes() != (tmp_path / "many" / file).read_bytes()
-    ] == []
+    one, many = (Columns(tmp_path / name) for name in ("one", "many"))
+    assert len((tmp_path / "many" / "0.jsonl").read_bytes().splitlines()) > 7
+    assert read_columns(tmp_path / "many") == read_columns(tmp_path / "one")
+    for table, columns in TABLES.items():
+        for column in columns:
+            found = [getattr(getattr(each.queue(0), table), column).tolist() for each in (one, many)]
+            assert found[0] == found[1]
 
 
-@pytest.mark.usefixtures("in_memory")
+@pytest.mark.parametrize("window", [1, 7, 100])
+def test_lines_are_examined_in_windows_as_at_once(
+    window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = changed(3)
+    write_columns(lines, "h.jsonl", tmp_path / "h.columns")
+    columns = Columns(tmp_path / "h.columns")
+    monkeypatch.setattr(line_check, "_WINDOW", window)
+    assert last_time(columns, rest_lines(columns)) == lines[-1].time
+
+
+def test_ids_are_compared_in_ranges_as_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit = Edit(healthy(1, 10).lines)
+    known = edit.at[QUEUE][2]
+    edit.append(of.Poll, PollValue("new", ORDERS, 2), PollValue(messages=(known,), next=3, max=99))
+    at_once = _in_columns(edit.finished(), tmp_path).others
+    monkeypatch.setattr(identities, "_RANGE_NUMBERS", 3)
+    assert judge_columns(tmp_path / "h.columns", 1).others == at_once
+    assert QUEUE in at_once
+
+
 @pytest.mark.parametrize("elsewhere", ["queue", "retry", "recall", "offset id"])
 def test_a_queue_whose_ids_are_elsewhere_is_judged_from_lines(elsewhere: str, tmp_path: Path) -> None:
     edit = Edit(healthy(1, 10).lines)
