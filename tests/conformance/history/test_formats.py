@@ -47,9 +47,9 @@ def test_an_invalid_folder_of_columns_is_one_line_and_exit_code_2(source: Path, 
     folder = tmp_path / "h.columns"
     assert _run("convert-history", source, folder, "--to", "columns")[0] == 0
     assert _run("convert-history", source, folder, "--to", "columns")[0] == 2
-    (folder / "0" / "sends" / "end.npy").write_bytes(b"")
+    (folder / "0.bytes").write_bytes(b"")
     code, text = _run("check-history", folder)
-    assert (code, "0/sends/end.npy: not an array of numpy" in text) == (2, True)
+    assert (code, "0.bytes: 0 bytes, expected " in text) == (2, True)
 
 
 @pytest.mark.parametrize("option", [("--parts", 2), ("--orders", "o")])
