@@ -15,6 +15,7 @@ from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.replication.server import MasterServer
+from mqproof.spec.events import Kind
 
 _BROKER: Final = "mqproof.impl.broker"
 
@@ -47,8 +48,8 @@ def _a_millisecond_short(table: QueueLockTable, *arguments: Any) -> Any:
     return held
 
 
-def _refused_without_events(transactions: Transactions, *_: object) -> None:
-    if transactions._events is None:
+def _refused_without_events(transactions: Transactions, kind: Kind, _: object) -> None:
+    if transactions._events is None and kind is not Kind.HALF:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "there is no event log")
 
 

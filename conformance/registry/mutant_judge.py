@@ -42,7 +42,6 @@ from mqproof.conformance.mutants import (
     dledger,
     filter_servers,
     hostile,
-    inspections,
     order_lock,
     replication,
     retry,
@@ -214,10 +213,6 @@ def by_answers(mutant: Mutant, search: Search) -> Result:
     return by_suite(examinee.suite, examinee.mutant)(mutant, search)
 
 
-def _of_an_inspection(mutant: Mutant, _: int) -> tuple[Witness, ...]:
-    return own_checks.inspected(inspections.INSPECTIONS[mutant.name])
-
-
 def by_case(mutant: Mutant, search: Search) -> Result:
     """Run the wire case named by the mutant on servers with the defect."""
     return _by_case(mutant, search, mutant.breaks, wire.serving)
@@ -309,23 +304,34 @@ def _of_a_behaviour(
     return look
 
 
-_OF_A_CHECKOUT: Final = (
-    Hunt("inspections", inspections.MUTANTS, by_seed(_of_an_inspection)),
-    Hunt("calls of the client", consumers.OF_CALLS, by_seed(_of_a_group)),
-    Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
-    Hunt(
-        "conditions of Replication",
-        replication.CONDITIONAL,
-        by_seed(_of_a_behaviour("Replication", behaviours)),
-    ),
-    Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
-    Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
-    Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
-    Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
-    Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
-    Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
-    Hunt("behaviours of Tracing", tracing.MUTANTS, by_seed(_of_a_behaviour("Tracing"))),
-)
+def _of_a_checkout() -> tuple[Hunt, ...]:
+    """Return the mutants that only the checks of our own code detect; an installed package has neither."""
+    if not own_checks.ARE_THERE:
+        return ()
+    from mqproof.conformance.mutants import inspections
+
+    def of_an_inspection(mutant: Mutant, _: int) -> tuple[Witness, ...]:
+        return own_checks.inspected(inspections.INSPECTIONS[mutant.name])
+
+    return (
+        Hunt("inspections", inspections.MUTANTS, by_seed(of_an_inspection)),
+        Hunt("calls of the client", consumers.OF_CALLS, by_seed(_of_a_group)),
+        Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
+        Hunt(
+            "conditions of Replication",
+            replication.CONDITIONAL,
+            by_seed(_of_a_behaviour("Replication", behaviours)),
+        ),
+        Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
+        Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
+        Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
+        Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
+        Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
+        Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
+        Hunt("behaviours of Tracing", tracing.MUTANTS, by_seed(_of_a_behaviour("Tracing"))),
+    )
+
+
 HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
     Hunt("replication", replication.MUTANTS, by_seed(_of_a_pair)),
@@ -336,7 +342,7 @@ HUNTS: Final = (
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
     Hunt("answers", answers.MUTANTS, by_answers),
-    *(_OF_A_CHECKOUT if own_checks.ARE_THERE else ()),
+    *_of_a_checkout(),
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),

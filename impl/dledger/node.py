@@ -373,7 +373,7 @@ class Node:
         for request, response in answers:
             asked = self._answering.pop(id(request), None)
             if asked is not None:
-                asked.answer.set(wire.encode_response(asked.command, response))
+                loop.call_soon(asked.answer.set, wire.encode_response(asked.command, response))
         if member.has_unsynced and not self._is_flushing:
             self._is_flushing = True
             self._unsynced.set()

@@ -77,7 +77,7 @@ Init ==
 (* Producers and storage *)
 
 \* The number of places in these queues where the message is stored.
-Copies(m, queues) == Cardinality(UNION {{<<q, i>> : i \in {j \in DOMAIN queues[q] : queues[q][j] = m}} : q \in Queues})
+Copies(m, queues) == Cardinality({place \in UNION {{q} \X DOMAIN queues[q] : q \in Queues} : queues[place[1]][place[2]] = m})
 
 Stored(m, queues) == \E q \in Queues : \E i \in 1..Len(queues[q]) : queues[q][i] = m
 

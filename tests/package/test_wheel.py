@@ -34,6 +34,11 @@ LEFT_OUT = {
     "mqproof/fuzz/fault_page.py",
     *(f"mqproof/spark_audit/quality/{file.name}" for file in (ROOT / "spark_audit" / "quality").glob("*.*")),
     *(
+        f"mqproof/conformance/mutants/{file.name}"
+        for names in ("*inspections.py", "inspected_*.py")
+        for file in (ROOT / "conformance" / "mutants").glob(names)
+    ),
+    *(
         f"mqproof/conformance/{folder}/{file.name}"
         for folder in _FOLDERS_LEFT_OUT
         for file in (ROOT / "conformance" / folder).glob("*.*")
