@@ -18,7 +18,7 @@ from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
-from mqproof.impl.client.model import MessageQueue, ReceivedMessage, Sent
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RefusalError, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import TransactionProducer, TransactionState
 from mqproof.impl.remoting.message import DELAY, TAGS, Message, StoredMessage
@@ -153,7 +153,11 @@ class Tour:
         return received
 
     async def _read(self, session: Session, queue: MessageQueue) -> Sequence[StoredMessage]:
-        result = await PullConsumer(session, self._group("pull")).pull(queue, 0)
+        try:
+            result = await PullConsumer(session, self._group("pull")).pull(queue, 0)
+        except RefusalError as error:
+            self._found("pulling", [Wrong(chapters.PULL_REQUESTS, f"a pull is refused: {error}")])
+            return ()
         return result.messages
 
     async def _pull_by_schedule(self, session: Session) -> list[str]:
