@@ -26,6 +26,7 @@ from mqproof.report.write import write_text
 FILE_BYTES_MAX: Final = 16 << 20
 ROUNDS_MIN: Final = 2
 """With fewer rounds the noise is not known."""
+_LEAST: Final = 1e-6
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 _Value = Annotated[float, msgspec.Meta(ge=0)]
@@ -201,8 +202,8 @@ def _inverse(value: float) -> float:
 
 
 def _quotient(part: float, whole: float) -> float:
-    """Return the quotient; a value of 0 counts as the smallest that was ever measured, a millionth."""
-    return part / max(whole, 1e-6)
+    """Return the quotient; a value of 0 counts as the smallest that was ever measured."""
+    return max(part, _LEAST) / max(whole, _LEAST)
 
 
 def results(benchmark: str, changes: Iterable[Change]) -> tuple[Result, ...]:
@@ -241,12 +242,17 @@ def table(measured: Measurements) -> Table:
     compared = tuple(name for name in sides if base in sides and name != base)
     of = {name: f" of {name}" if len(compared) > 1 else "" for name in compared}
     columns = ("row", *sides, *(f"ratio{of[name]} to {base}" for name in compared))
-    ratios = {(row.row, name): _ratio(row, name, base) for row in measured.rows for name in compared}
+    ratios = {
+        (row.row, name): ratio(row, name, base)
+        for row in measured.rows
+        for name in compared
+        if base is not None
+    }
     rows = [
         (
             row.row,
             *(_middle(row.sides[name]) if name in row.sides else "" for name in sides),
-            *(_two_digits(ratios[row.row, name]) for name in compared),
+            *(_two_digits(ratios.get((row.row, name))) for name in compared),
         )
         for row in measured.rows
     ]
@@ -265,19 +271,20 @@ def _middle(side: Side) -> str:
     return f"{_number(side.median)} ({_number(min(side.rounds))} to {_number(max(side.rounds))})"
 
 
-def _ratio(row: Row, side: str, base: str | None) -> float | None:
-    if base is None or side not in row.sides or base not in row.sides:
+def ratio(row: Row, side: str, base: str) -> float | None:
+    """Return the median ratio of the rounds, above 1 if the side is better; None if one side is missing."""
+    if side not in row.sides or base not in row.sides:
         return None
     return statistics.median(_scores(row, side, base))
 
 
 def _median(ratios: Mapping[tuple[str, str], float | None], side: str) -> str:
-    known = [ratio for (_, name), ratio in ratios.items() if name == side and ratio is not None]
+    known = [each for (_, name), each in ratios.items() if name == side and each is not None]
     return _two_digits(statistics.median(known) if known else None)
 
 
-def _two_digits(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.2f}"
+def _two_digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _number(value: float) -> str:

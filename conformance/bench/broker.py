@@ -10,7 +10,6 @@ only in the first round. If Apache's artifacts are not available, only our side 
 """
 
 import asyncio
-import math
 import re
 import signal
 import statistics
@@ -26,12 +25,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
+import msgspec
+
 from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.adapters.apache.servers import ApacheServerError
 from mqproof.conformance.bench import load
 from mqproof.conformance.bench.load import Address, LoadError, Messages
 from mqproof.conformance.hosts.processes import ClusterError, free_port
-from mqproof.report.measurements import described
+from mqproof.report.measurements import Row, described, ratio
 
 ASYNC: Final = "ASYNC_FLUSH"
 SYNC: Final = "SYNC_FLUSH"
@@ -436,8 +437,8 @@ def table(result: dict[str, Any]) -> str:
     for row in result["rows"]:
         line = f"{row['row']:{width}}{_median(row, first):>12}"
         for side in others:
-            ratio = f"{_ratio(row, first, side):.2f}" if {first, side} <= row["sides"].keys() else "-"
-            line += f"{_median(row, side):>14}{ratio:>8}"
+            better = _ratio(row, first, side)
+            line += f"{_median(row, side):>14}" + (f"{'-':>8}" if better is None else f"{better:>8.2f}")
         lines.append(line)
     busiest = max(result["rows"], key=lambda row: float(row["generator"]))
     lines += ["", f"The generator used at most {busiest['generator']:.0%} of a core: {busiest['row']}"]
@@ -461,18 +462,14 @@ def _median(row: dict[str, Any], side: str) -> str:
 def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
     """Return the rows in which another side is better than the first one, with these sides."""
     first, *others = _side_names(result)
-    both = [row for row in result["rows"] if first in row["sides"]]
+    ratios = [(row, {side: _ratio(row, first, side) for side in others}) for row in result["rows"]]
     found = [
-        (row, [side for side in others if side in row["sides"] and _ratio(row, first, side) < 1])
-        for row in both
+        (row, [side for side, better in by_side.items() if better is not None and better < 1])
+        for row, by_side in ratios
     ]
     return [(row, sides) for row, sides in found if sides]
 
 
-def _ratio(row: dict[str, Any], first: str, side: str) -> float:
-    """Return the ratio by which the first side is better."""
-    mine, theirs = (float(row["sides"][name]["median"]) for name in (first, side))
-    if mine == theirs:
-        return 1.0
-    better, worse = (mine, theirs) if row["row"].endswith("/s") else (theirs, mine)
-    return better / worse if worse else math.inf
+def _ratio(row: dict[str, Any], first: str, side: str) -> float | None:
+    """Return the ratio by which the first side is better; None if one of them was not measured."""
+    return ratio(msgspec.convert(row, Row), first, side)

@@ -135,6 +135,11 @@ def test_a_table_has_medians_ranges_and_ratios(tmp_path: Path) -> None:
     assert found.rows == ((SECONDS, "2 (1 to 3)", "4 (4 to 4)", "2.00"),)
 
 
+def test_two_sides_without_a_refused_message_are_equal(tmp_path: Path) -> None:
+    measured = run(tmp_path, {"refused: messages": {"mqproof": [0, 0], "Apache": [0, 0]}}, "Apache")
+    assert table(measured).rows == (("refused: messages", "0 (0 to 0)", "0 (0 to 0)", "1.00"),)
+
+
 def test_a_table_of_several_sides_has_a_ratio_of_each_to_the_baseline_and_their_medians(
     tmp_path: Path,
 ) -> None:
