@@ -221,11 +221,18 @@ class _Receiver:
     # Methods of the Receiver protocol.
 
     def received(self, data: bytes) -> None:
-        if self.error is not None:
-            return
-        assert self._connection is not None, "a network opens a connection before it delivers bytes"
         self.heard_s = self._loop.time()
         self.pace.add(len(data), self.heard_s)
+        self._take(data)
+
+    def _take(self, data: bytes = b"") -> None:
+        """Take the bytes, up to a transfer by which the log grows. Other transfers wait for the next turn.
+
+        So the event loop sends the answer first, and the master works while this slave does.
+        """
+        if self.error is not None or self.ended.is_set():
+            return
+        assert self._connection is not None, "a network opens a connection before it delivers bytes"
         try:
             answer = self._follow.received(data)
         except Exception as error:
@@ -237,6 +244,7 @@ class _Receiver:
         if answer:
             self.reported_s = self._loop.time()
             self._connection.write(answer)
+            self._loop.call_soon(self._take)
 
     def write_paused(self) -> None:
         """Do nothing: reports are few and small, so they can wait in the buffer."""

@@ -86,7 +86,10 @@ class Follow:
         return write_proved_position(position, tail_checksum(self._log, position))
 
     def received(self, data: bytes) -> bytes:
-        """Process bytes from the master; return the bytes to answer.
+        """Process bytes from the master up to a transfer by which the log grows; return the bytes to answer.
+
+        After an answer, call it again without bytes, because more transfers may have been received. The
+        master processes the answer while the slave stores the next transfer.
 
         Raises:
             StreamError: the bytes are damaged or out of place. DivergedError: the logs differ.
@@ -96,8 +99,9 @@ class Follow:
         end, verified = self._log.log_end, self.verified
         while (transfer := read_transfer(self._buffer)) is not None:
             self._take(transfer)
-        grown = self._log.log_end != end or self.verified != verified
-        return self.report() if grown else b""
+            if self._log.log_end != end or self.verified != verified:
+                return self.report()
+        return b""
 
     def _take(self, transfer: Transfer) -> None:
         if self._log.log_end == 0 and self._position == 0:

@@ -5,6 +5,8 @@ little more than for a single request.
 """
 
 from collections.abc import Callable
+from itertools import groupby
+from typing import Final
 
 import msgspec
 
@@ -15,6 +17,9 @@ from mqproof.impl.store.results import PutResult, PutStatus
 Done = Callable[[list[PutResult]], None]
 """Called once with the results of a put; must not raise."""
 
+_TRANSFER_BYTES: Final = 32 << 10
+"""The bytes of the log that a master sends in one transfer, and that a slave confirms together."""
+
 
 class Put(msgspec.Struct, frozen=True):
     """Messages that were staged together, and the callback that receives their status."""
@@ -24,6 +29,16 @@ class Put(msgspec.Struct, frozen=True):
     wait: bool
     """Whether to wait for the flush and for slaves."""
     done: Done
+
+
+def parts(puts: list[Put]) -> list[list[Put]]:
+    """Return the puts of one turn in the parts in which a slave confirms them, if it has all before them.
+
+    While the slave stores the next part, the master answers this one, and the producers send more.
+    """
+    begin = puts[0].run.offsets[0]
+    by_transfer = groupby(puts, lambda put: (put.run.end - begin - 1) // _TRANSFER_BYTES)
+    return [list(part) for _, part in by_transfer]
 
 
 def answer(puts: list[Put], status: PutStatus, reason: str) -> None:

@@ -193,9 +193,11 @@ class MessageStore(Store):
         """Answer puts of one turn when their status is known."""
         last, supervisor = puts[-1].run, self._runtime.supervisor
         if wait and self.replicate:
-            task = supervisor.run("answers to sends", self._answer_confirmed(puts, last))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            for part in group_commit.parts(puts):
+                confirmed = self._answer_confirmed(part, part[-1].run)
+                task = supervisor.run("answers to sends", confirmed)
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
         else:
             settled = supervisor.guarded("answers to sends", partial(self._answer_settled, puts))
             self.when_settled(last, wait, settled)
@@ -241,20 +243,19 @@ class MessageStore(Store):
     def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
         """Write records of a master's log to the end of this one, in the page cache, and dispatch them.
 
+        Those of one segment cost one write.
+
         Raises:
             OSError: the disk failed or is full, or a queue lacks the entries before these. The store is then
                 read-only, unless the disk is full.
         """
         self._require_writable()
         try:
-            for data, stored in records:
-                self._log.append_stored(stored.commit_offset, data, stored.store_timestamp_ms)
-                appended = appended_record(stored, self.config.delay_levels_ms)
-                if self._deleted.has(appended.topic, appended.commit_offset):
-                    appended = msgspec.structs.replace(appended, queued=False)
+            staged = [self._stage_replicated(data, stored) for data, stored in records]
+            self._log.write_staged()
+            for appended in staged:
                 if appended.queued and self._log.begin > 0:
                     self._begin_queue(appended)
-                self._dispatcher.add(run_of(appended))
                 if self._events is not None:
                     emit_append(self._events, appended)
             self._dispatcher.run(self.confirm_offset(), self.on_arrival)
@@ -266,6 +267,14 @@ class MessageStore(Store):
             raise
         if self.config.flush_mode is FlushMode.SYNC_FLUSH:
             self._flusher.want(self._log.end)  # it becomes visible only when it is durable
+
+    def _stage_replicated(self, data: bytes, stored: StoredMessage) -> Appended:
+        self._log.stage_stored(stored.commit_offset, data, stored.store_timestamp_ms)
+        appended = appended_record(stored, self.config.delay_levels_ms)
+        if self._deleted.has(appended.topic, appended.commit_offset):
+            appended = msgspec.structs.replace(appended, queued=False)
+        self._dispatcher.add(run_of(appended))
+        return appended
 
     def _begin_queue(self, appended: Appended) -> None:
         """Let the queue begin at this record, if the log does not begin at 0 and the queue is empty."""

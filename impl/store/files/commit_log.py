@@ -74,18 +74,18 @@ class CommitLog:
         """The commit offset from which the log must be kept, however old it is."""
         return self.end
 
-    def append_stored(self, position: int, data: bytes, store_timestamp_ms: int) -> None:
-        """Write a record of another log at its position there.
+    def stage_stored(self, position: int, data: bytes, store_timestamp_ms: int) -> None:
+        """Stage a record of another log at its position there.
 
-        The position is the end of this log, or the start of the next segment after a filler. Raises OSError
-        as `stage`.
+        The position is the end of what is staged or written, or the start of the next segment after a filler.
+        Raises OSError as `stage`.
         """
-        self.write_staged()
-        if position > self.end > self.begin:
-            self.segments.write(self.end, record.filler(position - self.end))
+        if position != self._staged_end:
+            self.write_staged()
+            if position > self.end > self.begin:
+                self.segments.write(self.end, record.filler(position - self.end))
         self.staged_timestamp_ms = store_timestamp_ms
         self._stage(position, [data], len(data), len(data))
-        self.write_staged()
 
     def stage(self, drafts: Sequence[bytearray], queue_offset: int, now_ms: int) -> int:
         """Place encoded records of one queue one after the other; return the first one's commit offset.

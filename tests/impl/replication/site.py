@@ -69,6 +69,12 @@ class Link:
             pass
 
 
+def take_all(follow: Follow, data: bytes) -> None:
+    """Pass the bytes of a master to a slave, with all their transfers."""
+    while follow.received(data):
+        data = b""
+
+
 def log_of(made: MessageStore) -> bytes:
     """Return all bytes of a log, across its segments."""
     found = bytearray()

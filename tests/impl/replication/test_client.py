@@ -435,6 +435,37 @@ def test_bytes_after_an_error_are_not_looked_at(monkeypatch: pytest.MonkeyPatch)
     assert seen == [b"one"]
 
 
+def test_transfers_that_arrive_together_are_stored_and_answered_in_one_turn_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[bytes] = []
+
+    def stored(_: object, data: bytes) -> bytes:
+        seen.append(data)
+        return b"position" if len(seen) < 3 else b""
+
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
+        masters = await serve_silently(attempts)
+        while not masters:
+            await asyncio.sleep(0.1)
+        receiver = client._receiver
+        assert receiver is not None
+        monkeypatch.setattr(Follow, "received", stored)
+        receiver.received(b"three transfers")
+        for expected in ([b"three transfers"], [b"three transfers", b""], [b"three transfers", b"", b""]):
+            assert seen == expected
+            await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        assert len(seen) == 3, "nothing is left"
+        receiver.received(b"more")
+        receiver.hang_up()
+        await asyncio.sleep(1)
+        receiver.received(b"after the end")
+
+    play(scenario)
+    assert seen[3:] == [b"more"]
+
+
 def test_a_slave_whose_own_log_is_damaged_does_not_connect(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -25,7 +25,7 @@ from mqproof.impl.replication.stream import (
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
-from tests.impl.replication.site import RECORD_BYTES_MAX, Link, filled, log_of, message, store
+from tests.impl.replication.site import RECORD_BYTES_MAX, Link, filled, log_of, message, store, take_all
 
 
 def test_an_empty_slave_receives_all_segments_and_can_be_read() -> None:
@@ -199,9 +199,23 @@ def test_data_after_the_filler_of_a_segment_does_not_matter() -> None:
     at = stream.index(filler) + 4
     assert not stream[at]
     stream[at] = 7
-    link.follow.received(bytes(stream))
+    take_all(link.follow, bytes(stream))
     assert log_of(slave) == log_of(master)
     Link(master, slave).run()
+
+
+def test_each_transfer_is_answered_before_the_next_one_is_stored() -> None:
+    slave = store()
+    link = Link(filled(60), slave)
+    frames = [link.feed.next_frame(), link.feed.next_frame()]
+    assert all(frames)
+    first = link.follow.received(b"".join(frames))
+    position = slave.log_end
+    assert first == write_position(position)
+    second = link.follow.received(b"")
+    assert second == write_position(slave.log_end)
+    assert slave.log_end > position
+    assert link.follow.received(b"") == b""
 
 
 def test_a_slave_that_requests_deleted_data_is_refused() -> None:

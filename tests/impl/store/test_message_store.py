@@ -929,6 +929,37 @@ def test_slaves_must_have_the_last_message_of_a_turn() -> None:
     assert ends == [site.store.log_end]
 
 
+def test_slaves_confirm_a_large_turn_in_parts_of_a_transfer() -> None:
+    site = Site(replace(SMALL, commit_log_segment_bytes=1 << 17, message_bytes_max=1 << 16))
+    site.open()
+    confirmed: dict[int, asyncio.Future[PutStatus]] = {}
+    answered: list[int] = []
+
+    def replicate(end: int) -> Awaitable[PutStatus]:
+        confirmed[end] = asyncio.get_running_loop().create_future()
+        return confirmed[end]
+
+    def noted(number: int) -> Callable[[list[PutResult]], None]:
+        return lambda _: answered.append(number)
+
+    async def main() -> None:
+        site.store.replicate = replicate
+        body = bytes(15_000)
+        for number in range(4):
+            site.store.put_soon([structs.replace(message("a"), body=body)], noted(number))
+        await asyncio.sleep(0.1)
+        size = site.store.log_end // 4
+        assert list(confirmed) == [2 * size, 4 * size]
+        confirmed[2 * size].set_result(PutStatus.PUT_OK)
+        await asyncio.sleep(0.1)
+        assert answered == [0, 1]
+        confirmed[4 * size].set_result(PutStatus.PUT_OK)
+        await asyncio.sleep(0.1)
+
+    run_simulated(main())
+    assert answered == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("mode", FlushMode)
 def test_a_put_that_does_not_wait_asks_no_slave(mode: FlushMode) -> None:
     site = Site(replace(SMALL, flush_mode=mode))
@@ -976,6 +1007,24 @@ def _records(*names: str) -> list[tuple[bytes, StoredMessage]]:
         for _, stored in master.store._log.scan(0)
         if stored is not None
     ]
+
+
+def test_the_records_of_a_transfer_cost_a_slave_one_write_for_each_segment() -> None:
+    records = _records(*"abcdefg")
+    slave = Site()
+    slave.open()
+    written: list[int] = []
+
+    def note(step: Step) -> None:
+        if step.kind == "write" and "commitlog" in step.path:
+            written.append(slave.store.log_end)
+
+    slave.simulated_disk.on_step = note
+    slave.store.append_replicated(records)
+    first_of_segment = next(each for each in records if each[1].commit_offset == 512)
+    end = records[records.index(first_of_segment) - 1][1].commit_offset + first_of_segment[1].size
+    assert written == [0, end, end], "the first segment, its filler, the second one"
+    assert slave.store.max_offset("T", 0) == 7
 
 
 def test_a_slave_whose_log_begins_later_begins_its_queues_later() -> None:

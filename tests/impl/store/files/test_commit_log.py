@@ -94,7 +94,8 @@ def test_a_filler_at_the_end_of_the_log_does_not_belong_to_it() -> None:
 def test_a_stored_record_keeps_its_place_after_a_filler() -> None:
     log = _log()
     _append(log, b"aaaa")
-    log.append_stored(512, _record(512, b"bbbb"), 77)
+    log.stage_stored(512, _record(512, b"bbbb"), 77)
+    log.write_staged()
     assert log.read(SIZE, 8) == record.filler(512 - SIZE)
     assert (log.end, log.last_record, log.store_timestamp_ms) == (512 + SIZE, 512, 77)
     assert _scanned(log) == [(SIZE, b"aaaa"), (512, None), (512 + SIZE, b"bbbb")]
@@ -102,7 +103,8 @@ def test_a_stored_record_keeps_its_place_after_a_filler() -> None:
 
 def test_an_empty_log_begins_at_the_position_of_the_first_stored_record() -> None:
     log = _log()
-    log.append_stored(1024, _record(1024), 1)
+    log.stage_stored(1024, _record(1024), 1)
+    log.write_staged()
     assert (log.begin, log.end) == (1024, 1024 + SIZE)
 
 
