@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
-from mqproof.report.console import is_quiet, stop
+from mqproof.report.console import is_quiet, stop, terminable
 from mqproof.report.model import Exit, Report
 
 if TYPE_CHECKING:
@@ -211,13 +211,14 @@ def year(
         stop(f"--json {json}: {reason}", Exit.USAGE)
     progress = CountLine(sys.stderr, hours, "simulated hours", _HOURS_STEP)
     try:
-        simulated = (
-            [simulate(hour)]
-            if hour is not None
-            else list(
-                run(folder, hours, workers, 60 * minutes, lambda done: progress.show(len(done))).values()
+        with terminable():
+            simulated = (
+                [simulate(hour)]
+                if hour is not None
+                else list(
+                    run(folder, hours, workers, 60 * minutes, lambda done: progress.show(len(done))).values()
+                )
             )
-        )
     except (YearFileError, OSError) as error:
         stop(str(error), Exit.USAGE)
     progress.end()

@@ -31,7 +31,8 @@ def _flush_status_wins(flush: PutStatus, _replica: PutStatus) -> PutStatus:
 
 def _written_and_not_dispatched(store: MessageStore, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
     for data, stored in records:
-        store._log.append_stored(stored.commit_offset, data, stored.store_timestamp_ms)
+        store._log.stage_stored(stored.commit_offset, data, stored.store_timestamp_ms)
+    store._log.write_staged()
 
 
 async def _stays_for_ever(_client: object, receiver: Any, _master: object) -> None:

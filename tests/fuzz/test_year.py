@@ -1,6 +1,11 @@
 """Tests the simulated year: hours are kept, simulated once, and judged."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -21,6 +26,13 @@ def short_hour(number: int) -> Hour:
     return replace(HOUR, number=number)
 
 
+def slow_hour(number: int) -> Hour:
+    """Simulate an hour in a process whose id the environment's folder has then as a file."""
+    Path(os.environ["PROCESSES"], str(os.getpid())).touch()
+    time.sleep(0.5)
+    return short_hour(number)
+
+
 def run(folder: Path, count: int, seconds_max: float = inf) -> list[int]:
     """Run a year, and return the numbers of hours that were known after each new one."""
     known: list[int] = []
@@ -38,6 +50,29 @@ def test_each_hour_is_simulated_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_no_hour_begins_when_the_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hours, "simulate", short_hour)
     assert run(tmp_path, 9, 0) == [1]
+
+
+def test_sigterm_ends_the_processes_too(tmp_path: Path) -> None:
+    program = (
+        "from mqproof.fuzz import cli, hours; from tests.fuzz.test_year import slow_hour;"
+        f"hours.simulate = slow_hour; cli.app(['fuzz', 'year', '--folder', {str(tmp_path / 'kept')!r}])"
+    )
+    (tmp_path / "processes").mkdir()
+    environment = {**os.environ, "PROCESSES": str(tmp_path / "processes")}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while len(list((tmp_path / "processes").iterdir())) < 2:
+            assert time.monotonic() < deadline, "no two processes within 60 seconds"
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()
+    workers = [int(file.name) for file in (tmp_path / "processes").iterdir()]
+    assert not [each for each in workers if Path("/proc", str(each)).exists()]
 
 
 def test_an_hour_that_was_not_written_to_its_end_is_simulated_again(
