@@ -54,8 +54,8 @@ def test_no_hour_begins_when_the_time_is_over(tmp_path: Path, monkeypatch: pytes
 
 def test_sigterm_ends_the_processes_too(tmp_path: Path) -> None:
     program = (
-        "from mqproof.fuzz import cli, hours; from tests.fuzz.test_year import slow_hour;"
-        f"hours.simulate = slow_hour; cli.app(['fuzz', 'year', '--folder', {str(tmp_path / 'kept')!r}])"
+        f"from mqproof.fuzz import cli, hours; from {__name__} import {slow_hour.__name__} as simulate;"
+        f"hours.simulate = simulate; cli.app(['fuzz', 'year', '--folder', {str(tmp_path / 'kept')!r}])"
     )
     (tmp_path / "processes").mkdir()
     environment = {**os.environ, "PROCESSES": str(tmp_path / "processes")}
