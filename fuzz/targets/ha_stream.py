@@ -165,10 +165,17 @@ class HaStream:
         follow = Follow(log, RECORD_BYTES_MAX, LogCheck.COMPARED)
         try:
             for chunk in chunks:
-                self._judge_report(follow, log, follow.received(chunk))
+                self._pass_to(follow, log, chunk)
         except (StreamError, DivergedError) as error:
             return str(error), follow.verified
         return "", follow.verified
+
+    def _pass_to(self, follow: Follow, log: Log, data: bytes) -> None:
+        """Pass the bytes of a master to the slave, which answers each transfer that it stores."""
+        while said := follow.received(data):
+            self._judge_report(follow, log, said)
+            data = b""
+        self._judge_report(follow, log, b"")
 
     def _judge_report(self, follow: Follow, log: Log, said: bytes) -> None:
         for report in filter(None, (said, follow.report())):
@@ -202,7 +209,7 @@ class HaStream:
                 case Step.REPEAT:
                     pass
             try:
-                self._judge_report(follow, log, follow.received(last))
+                self._pass_to(follow, log, last)
             except (StreamError, DivergedError):
                 follow = Follow(log, RECORD_BYTES_MAX, LogCheck.COMPARED)
                 at, last = follow.first_position, b""
