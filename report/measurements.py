@@ -242,17 +242,12 @@ def table(measured: Measurements) -> Table:
     compared = tuple(name for name in sides if base in sides and name != base)
     of = {name: f" of {name}" if len(compared) > 1 else "" for name in compared}
     columns = ("row", *sides, *(f"ratio{of[name]} to {base}" for name in compared))
-    ratios = {
-        (row.row, name): ratio(row, name, base)
-        for row in measured.rows
-        for name in compared
-        if base is not None
-    }
+    ratios = {(row.row, name): ratio(row, name, base) for row in measured.rows for name in compared}
     rows = [
         (
             row.row,
             *(_middle(row.sides[name]) if name in row.sides else "" for name in sides),
-            *(_two_digits(ratios.get((row.row, name))) for name in compared),
+            *(_two_digits(ratios[row.row, name]) for name in compared),
         )
         for row in measured.rows
     ]
@@ -271,9 +266,9 @@ def _middle(side: Side) -> str:
     return f"{_number(side.median)} ({_number(min(side.rounds))} to {_number(max(side.rounds))})"
 
 
-def ratio(row: Row, side: str, base: str) -> float | None:
+def ratio(row: Row, side: str, base: str | None) -> float | None:
     """Return the median ratio of the rounds, above 1 if the side is better; None if one side is missing."""
-    if side not in row.sides or base not in row.sides:
+    if base is None or side not in row.sides or base not in row.sides:
         return None
     return statistics.median(_scores(row, side, base))
 

@@ -462,12 +462,12 @@ def _median(row: dict[str, Any], side: str) -> str:
 def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
     """Return the rows in which another side is better than the first one, with these sides."""
     first, *others = _side_names(result)
-    ratios = [(row, {side: _ratio(row, first, side) for side in others}) for row in result["rows"]]
-    found = [
-        (row, [side for side, better in by_side.items() if better is not None and better < 1])
-        for row, by_side in ratios
-    ]
-    return [(row, sides) for row, sides in found if sides]
+    found = []
+    for row in result["rows"]:
+        ratios = {side: _ratio(row, first, side) for side in others}
+        if sides := [side for side, better in ratios.items() if better is not None and better < 1]:
+            found.append((row, sides))
+    return found
 
 
 def _ratio(row: dict[str, Any], first: str, side: str) -> float | None:

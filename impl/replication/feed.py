@@ -9,7 +9,6 @@ from typing import Protocol
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.stream import (
-    BODY_BYTES_MAX,
     TAIL_BYTES,
     TAIL_RECORDS,
     StreamError,
@@ -19,6 +18,7 @@ from mqproof.impl.replication.stream import (
     tail_checksum,
     write_transfer,
 )
+from mqproof.impl.store.group_commit import TRANSFER_BYTES
 
 
 class MastersLog(Protocol):
@@ -77,7 +77,7 @@ class Feed:
         """
         if self.sent is None or self.sent >= self._log.log_end:
             return b""
-        body = self._log.log_read(self.sent, BODY_BYTES_MAX)
+        body = self._log.log_read(self.sent, TRANSFER_BYTES)
         if not body:
             raise StreamError(f"the log no longer has {self.sent}, it begins at {self._log.log_begin}")
         frame = write_transfer(Transfer(self.sent, body))

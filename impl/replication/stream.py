@@ -14,8 +14,6 @@ _HEADER: Final = struct.Struct(">qi")
 HEADER_BYTES: Final = _HEADER.size
 POSITION_MAX: Final = 1 << 62
 """The highest position of a log."""
-BODY_BYTES_MAX: Final = 32 << 10
-"""The most bytes of the log sent in one transfer, as in released masters."""
 TAKEN_BODY_BYTES_MAX: Final = 4 << 20
 """The most bytes accepted in one transfer: a master's haTransferBatchSize may be set to more."""
 

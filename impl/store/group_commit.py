@@ -17,8 +17,11 @@ from mqproof.impl.store.results import PutResult, PutStatus
 Done = Callable[[list[PutResult]], None]
 """Called once with the results of a put; must not raise."""
 
-_TRANSFER_BYTES: Final = 32 << 10
-"""The bytes of the log that a master sends in one transfer, and that a slave confirms together."""
+TRANSFER_BYTES: Final = 32 << 10
+"""The most bytes of the log that a master sends in one transfer, as released masters do.
+
+A slave confirms them together.
+"""
 
 
 class Put(msgspec.Struct, frozen=True):
@@ -37,7 +40,7 @@ def parts(puts: list[Put]) -> list[list[Put]]:
     While the slave stores the next part, the master answers this one, and the producers send more.
     """
     begin = puts[0].run.offsets[0]
-    by_transfer = groupby(puts, lambda put: (put.run.end - begin - 1) // _TRANSFER_BYTES)
+    by_transfer = groupby(puts, lambda put: (put.run.end - begin - 1) // TRANSFER_BYTES)
     return [list(part) for _, part in by_transfer]
 
 

@@ -191,19 +191,18 @@ class MessageStore(Store):
 
     def _answer(self, puts: list[Put], wait: bool) -> None:
         """Answer puts of one turn when their status is known."""
-        last, supervisor = puts[-1].run, self._runtime.supervisor
+        supervisor = self._runtime.supervisor
         if wait and self.replicate:
             for part in group_commit.parts(puts):
-                confirmed = self._answer_confirmed(part, part[-1].run)
-                task = supervisor.run("answers to sends", confirmed)
+                task = supervisor.run("answers to sends", self._answer_confirmed(part))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)
         else:
             settled = supervisor.guarded("answers to sends", partial(self._answer_settled, puts))
-            self.when_settled(last, wait, settled)
+            self.when_settled(puts[-1].run, wait, settled)
 
-    async def _answer_confirmed(self, puts: list[Put], last: Run) -> None:
-        self._answer_settled(puts, await self._confirmed(last, wait=True))
+    async def _answer_confirmed(self, puts: list[Put]) -> None:
+        self._answer_settled(puts, await self._confirmed(puts[-1].run, wait=True))
 
     def _answer_settled(self, puts: list[Put], status: PutStatus) -> None:
         answer(puts, status, self._reason(status))

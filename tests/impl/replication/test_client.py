@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from mqproof.impl.replication.client import MasterState, SlaveClient
+from mqproof.impl.replication.client import MasterState, SlaveClient, _Receiver
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.replication.follow import DivergedError, Follow
 from mqproof.impl.replication.stream import StreamError, Transfer, write_transfer
@@ -252,6 +252,15 @@ async def serve_silently(attempts: Attempts) -> list[SilentMaster]:
     return masters
 
 
+async def connected(attempts: Attempts, client: SlaveClient) -> _Receiver:
+    """Return what receives the bytes of a silent master, when the slave has connected to it."""
+    masters = await serve_silently(attempts)
+    while not masters:
+        await asyncio.sleep(0.1)
+    assert client._receiver is not None
+    return client._receiver
+
+
 def test_a_connection_attempt_ends_after_3_seconds_and_a_pause_of_1_follows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -423,11 +432,7 @@ def test_bytes_after_an_error_are_not_looked_at(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Follow, "received", fail)
 
     async def scenario(attempts: Attempts, client: SlaveClient) -> None:
-        masters = await serve_silently(attempts)
-        while not masters:
-            await asyncio.sleep(0.1)
-        receiver = client._receiver
-        assert receiver is not None
+        receiver = await connected(attempts, client)
         receiver.received(b"one")
         receiver.received(b"two")
 
@@ -445,11 +450,7 @@ def test_transfers_that_arrive_together_are_stored_and_answered_in_one_turn_each
         return b"position" if len(seen) < 3 else b""
 
     async def scenario(attempts: Attempts, client: SlaveClient) -> None:
-        masters = await serve_silently(attempts)
-        while not masters:
-            await asyncio.sleep(0.1)
-        receiver = client._receiver
-        assert receiver is not None
+        receiver = await connected(attempts, client)
         monkeypatch.setattr(Follow, "received", stored)
         receiver.received(b"three transfers")
         for expected in ([b"three transfers"], [b"three transfers", b""], [b"three transfers", b"", b""]):
